@@ -4,8 +4,8 @@
 
 The bounds are of linear programs, or, where `mmap.bound` has a tighter one stored, of branch and bound. The first
 mappings are the best of the stored games of paper 1's agent and of greedy-tuned. From the best one known, and from
-nothing, edit-search-repeats searches for some seconds, and offsets are searched that let more in. What stands in the
-folder stays where it is better, so that a run can be interrupted and another seed adds to it.
+nothing, edit-search-repeats searches for some seconds, from nothing edit-search too, and offsets are searched that let
+more in. What stands in the folder stays where it is better: a run can be interrupted, and another seed adds to it.
 """
 
 import argparse
@@ -30,11 +30,10 @@ from .training.command import say
 
 SOURCES = ("mmap.table2", "mmap.table3", "mmap.fig8")
 """Artifacts with games of the agent."""
-SEARCH = "edit-search-repeats"
+SEARCHES = ("edit-search-repeats", "edit-search")
 SOLVED = 1e-6  # A mapping this close to its bound is not searched any further.
 Starts = list[tuple[Mapping, str]]
-NOBODY = ("nobody", "never", "nothing")
-"""Who found a mapping, when, and its digest, where there is none."""
+NOBODY = ("nobody", "never", "nothing")  # Who found a mapping, when, and its digest, where there is none.
 
 
 def bound_of(program: Program) -> float:
@@ -68,34 +67,35 @@ def first_mapping(program: Program, records: list[dict[str, Any]]) -> tuple[Mapp
 
 
 def improved(program: Program, mapping: Mapping, by: str, seconds: float, seed: int) -> tuple[Mapping, str]:
-    """A mapping after `SEARCH` and a search for offsets, each kept where the return is larger."""
-    for method in (SEARCH, "packing"):
+    """A mapping after edit-search-repeats and a search for offsets, each kept where the return is larger."""
+    for method in (SEARCHES[0], "packing"):
         METHODS[method].prepare()
-        budget = Budget(seconds=seconds, cpu=True)
-        after, _ = METHODS[method].go_on(program, np.random.default_rng(seed), budget, [mapping])
+        task = program, np.random.default_rng(seed), Budget(seconds=seconds, cpu=True)
+        after, _ = METHODS[method].go_on(*task, [mapping])
         if score(program, after).value > score(program, mapping).value + SAME:
             mapping, by = after, by if method in by.split(", then ") else f"{by}, then {method}"
     return mapping, by
 
 
 def starts(program: Program, standing: Standing | None, folder: Path, seconds: float, seed: int) -> Starts:
-    """Mappings to go on from: the best one known or, where there is none, a stored game; and one of `SEARCH` alone."""
+    """Mappings to go on from: the best one known or, where there is none, a stored game; and searches from nothing."""
     if standing is None:
         first = first_mapping(program, games().get(program.name, []))
     else:
         first = (best_mapping(program, folder), standing.by)
-    return [first, (solve(program, SEARCH, seed=seed, seconds=seconds, cpu=True).solution, SEARCH)]
+    return [first, *((solve(program, name, seed=seed, seconds=seconds, cpu=True).solution, name) for name in SEARCHES)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build MMapBench's folder.")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each search, a program")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--programs", nargs="+", default=compiled.names(), help="all sixty unless named")
     parser.add_argument("--out", type=Path, required=True, help="folder")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     table = standings(chosen.out) if (chosen.out / "table.json").exists() else {}
-    for name in compiled.names():
+    for name in chosen.programs:
         program, standing = load(name), table.get(name)
         if standing is None:
             table[name] = Standing(name, program.digest, program.num_buffers, bound_of(program), 0.0, 0.0, *NOBODY)
