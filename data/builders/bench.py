@@ -70,8 +70,8 @@ def improved(program: Program, mapping: Mapping, by: str, seconds: float, seed: 
     """A mapping after edit-search-repeats and a search for offsets, each kept where the return is larger."""
     for method in (SEARCHES[0], "packing"):
         METHODS[method].prepare()
-        task = program, np.random.default_rng(seed), Budget(seconds=seconds, cpu=True)
-        after, _ = METHODS[method].go_on(*task, [mapping])
+        budget = Budget(seconds=seconds, cpu=True)
+        after, _ = METHODS[method].go_on(program, np.random.default_rng(seed), budget, [mapping])
         if score(program, after).value > score(program, mapping).value + SAME:
             mapping, by = after, by if method in by.split(", then ") else f"{by}, then {method}"
     return mapping, by
