@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from learned_mapping.cli.output import JSON_ENDINGS, check_out, first_use, print_json, report, search_progress
 from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.learning.device import on_device
-from learned_mapping.problem import GRAPH_ENDINGS, Problem, problem
+from learned_mapping.problem import GRAPH_ENDINGS, Problem, Result, problem
 from learned_mapping.problem import solve as solve_task
 from learned_mapping.programs import minimalloc
 from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name, write_bytes, write_json
@@ -95,13 +96,58 @@ def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
 
 def solve(options: Any) -> int:
     """Solves an instance, has the independent validator judge the solution, and writes it if it is valid."""
+    out = _checked_out(options)
+    paper = _problem(options)
+    _refuse_for_others(paper, options)
+    instance, chosen = _instance(paper, options), _hardware(options)
+    with _of_file(instance, options.instance):
+        task = paper.task(instance, **chosen)
+    method, result, ready_s = _run(paper, task, instance, options)
+    verdict = paper.validate(task, result.solution)
+    if not verdict.valid:
+        raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
+    origin = _origin(paper, task, method, result, chosen, options)
+    if str(out).endswith(minimalloc.ENDINGS):
+        offsets = import_module("learned_mapping.mmap.mapping").offsets_of(instance, result.solution)
+        write_bytes(out, minimalloc.offsets_csv(options.instance, offsets).encode())
+    else:
+        write_json(out, paper.to_json(result.solution, instance) | {"made": origin})
+    cost, others = paper.beside(task)
+    value, metrics = verdict.costs.get(cost), result.metrics
+    never = [number for name, number in others.items() if name.endswith("is below")]
+    gap = _gap(value, metrics.get("bound_s", metrics.get("bound")), *never)
+    chain_gap = _gap(value, metrics.get("chain_bound_s"))
+    asked = origin["network"]["name"] if "network" in origin else None
+    if options.json:
+        gaps = {"gap": gap, "chain_gap": chain_gap}
+        print_json({
+            "instance": instance.name, **{name: origin[name] for name in ("method", "by", "seed", "samples")},
+            "seconds": round(result.seconds, 3), "compile_s": round(ready_s, 3), "metrics": dict(metrics),
+            "costs": dict(verdict.costs), "out": str(out), "network": asked, "beside": others,
+            **{name: number for name, number in gaps.items() if number is not None},
+        })  # fmt: skip
+        return 0
+    compiled = f", after {ready_s:.1f} s to compile" if ready_s >= READY_S else ""
+    print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s{compiled} -> {shown(out, 1000)}")
+    lines = [_by_whom(paper, method, result), f"network {asked}{paper.use_of(method)}" if asked else ""]
+    lines += [_beside(name, cost, value, other) for name, other in others.items()]
+    lines += [*paper.hints(task, result.solution), _proved(gap, chain_gap)]
+    print("\n".join(filter(None, lines)), end="\n" if any(lines) else "")
+    return 0
+
+
+def _checked_out(options: Any) -> Path:
+    """The path of the solution; raises `InputError`, before anything is computed, where it cannot be written."""
     inputs = [options.instance, *filter(None, [options.package])]
     foreign = minimalloc.ENDINGS if options.paper == "mmap" and options.instance.endswith(minimalloc.ENDINGS) else ()
     out = check_out(options.out, JSON_ENDINGS + foreign, inputs + [*filter(None, [options.checkpoint])])
     if options.checkpoint is not None:
         check_out(options.checkpoint, (".npz",), inputs)
-    paper = _problem(options)
-    _refuse_for_others(paper, options)
+    return out
+
+
+def _instance(paper: Problem, options: Any) -> Any:
+    """The instance as the options want it; says what a user may have missed in its file."""
     instance = paper.read(options.instance)
     if options.fold:
         instance = _folded(instance)
@@ -111,14 +157,16 @@ def solve(options: Any) -> int:
         if count := int(weight_sources(instance).sum()):
             print(f"{count:,} ops look like weights: --fold puts them into the ops that use them", file=sys.stderr)
     _tell_of_ports(instance)
-    chosen = _hardware(options)
-    with _of_file(instance, options.instance):
-        task = paper.task(instance, **chosen)
+    return instance
+
+
+def _run(paper: Problem, task: Any, instance: Any, options: Any) -> tuple[str, Result, float]:
+    """The method that ran, its result, and the seconds that went into compiling: where the optimum is out of reach,
+    another method takes its place in the time that is left."""
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     limits |= {"profile": "paper"} if options.size == "paper" else {}
-    method = options.method
-    since = time.perf_counter()  # what goes beyond the result's own seconds got the method ready
+    method, since = options.method, time.perf_counter()
     with search_progress(method, options.seconds, options.samples) as progress, on_device(options.device), first_use():
         try:
             with _of_file(instance, options.instance):
@@ -134,61 +182,37 @@ def solve(options: Any) -> int:
             limits["seconds"] = max(left, 0.2 * (options.seconds or BOUND_SECONDS))
             print(f"{shown(error, 300)}: {method} instead", file=sys.stderr)
             result = solve_task(paper, task, method, **limits, progress=progress)
-    ready_s = max(time.perf_counter() - since - result.seconds, 0.0)
-    verdict = paper.validate(task, result.solution)
-    if not verdict.valid:
-        raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
-    by, network = result.by or method, paper.network_of(task, method)
-    asked = None if network is None else network.name.removesuffix(".npz")
+    return method, result, max(time.perf_counter() - since - result.seconds, 0.0)
+
+
+def _origin(
+    paper: Problem, task: Any, method: str, result: Result, chosen: dict[str, Any], options: Any
+) -> dict[str, Any]:
+    """How a solution was made, as its file says it."""
     settings = chosen | ({"fold": True} if options.fold else {})
     settings |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
     settings |= {} if options.hardware is None else {"hardware": options.hardware}
-    origin = {"method": method, "by": by, "seed": options.seed, "samples": result.samples, "options": settings}
-    origin |= {} if network is None else {"network": {"name": asked, "sha256": file_sha256(network)}}
-    if str(out).endswith(minimalloc.ENDINGS):
-        offsets = import_module("learned_mapping.mmap.mapping").offsets_of(instance, result.solution)
-        write_bytes(out, minimalloc.offsets_csv(options.instance, offsets).encode())
-    else:
-        write_json(out, paper.to_json(result.solution, instance) | {"made": origin})
-    cost, others = paper.beside(task)
-    value, metrics = verdict.costs.get(cost), result.metrics
-    never = [number for name, number in others.items() if name.endswith("is below")]
-    gap = _gap(value, metrics.get("bound_s", metrics.get("bound")), *never)
-    chain_gap = _gap(value, metrics.get("chain_bound_s"))
-    answer = {
-        "instance": instance.name,
-        **{name: origin[name] for name in ("method", "by", "seed", "samples")},
-        "seconds": round(result.seconds, 3),
-        "compile_s": round(ready_s, 3),
-        "metrics": dict(result.metrics),
-        "costs": dict(verdict.costs),
-        "out": str(out),
-        "network": asked,
-        "beside": others,
-    } | {name: number for name, number in (("gap", gap), ("chain_gap", chain_gap)) if number is not None}
-    if options.json:
-        print_json(answer)
-    else:
-        compiled = f", after {ready_s:.1f} s to compile" if ready_s >= READY_S else ""
-        print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s{compiled} -> {shown(out, 1000)}")
-        if result.by and result.by not in paper.net:
-            print(f"{result.by} went on from the best mapping and found more (--alone gives {method}'s own)")
-        elif result.by:
-            why = "found nothing better (--alone gives that)" if result.samples else "had no time to finish one sample"
-            print(f"this is what {result.by} finds, a rule; {method} {why}")
-        elif not result.samples:
-            print(f"{method} had no time to finish one sample: --seconds gives it more")
-        if network is not None:
-            print(f"network {asked}{paper.use_of(method)}")
-        for name, value in others.items():
-            share = verdict.costs[cost] / value - 1 if value > 0 else 0.0
-            where = f"{abs(share):.2%} {'above' if share > 0 else 'below'} it" if abs(share) > 5e-5 else "the same"
-            print(f"{name}: {cost} {value:.6g}; this is {where}")
-        for line in paper.hints(task, result.solution):
-            print(line)
-        if proved := _proved(gap, chain_gap):
-            print(proved)
-    return 0
+    network = paper.network_of(task, method)
+    file = {} if network is None else {"name": network.name.removesuffix(".npz"), "sha256": file_sha256(network)}
+    origin = {"method": method, "by": result.by or method, "seed": options.seed, "samples": result.samples}
+    return origin | {"options": settings} | ({"network": file} if file else {})
+
+
+def _by_whom(paper: Problem, method: str, result: Result) -> str:
+    """Whose solution it is, where it is not the method's own; empty otherwise."""
+    if result.by and result.by not in paper.net:
+        return f"{result.by} went on from the best mapping and found more (--alone gives {method}'s own)"
+    if result.by:
+        why = "found nothing better (--alone gives that)" if result.samples else "had no time to finish one sample"
+        return f"this is what {result.by} finds, a rule; {method} {why}"
+    return "" if result.samples else f"{method} had no time to finish one sample: --seconds gives it more"
+
+
+def _beside(name: str, cost: str, value: float, other: float) -> str:
+    """A solution's cost beside another's."""
+    share = value / other - 1 if other > 0 else 0.0
+    where = f"{abs(share):.2%} {'above' if share > 0 else 'below'} it" if abs(share) > 5e-5 else "the same"
+    return f"{name}: {cost} {other:.6g}; this is {where}"
 
 
 def _proved(gap: float | None, chain_gap: float | None) -> str:
