@@ -94,9 +94,9 @@ class Problem(ABC):
         where they do so in `Method.prepare`."""
         return None
 
-    def randomness(self, task: Any, seed: int) -> np.random.Generator:
-        """All randomness of a run."""
-        return np.random.default_rng(seed)
+    def begin(self, task: Any, seed: int) -> tuple[Any, np.random.Generator]:
+        """The task as the run of this seed has it, and all randomness of that run."""
+        return task, np.random.default_rng(seed)
 
     @abstractmethod
     def metrics(self, task: Any, solution: Any) -> dict[str, float]:
@@ -145,7 +145,7 @@ def warm_up(problem: Problem, method: Method) -> None:
     method.prepare()
     toy = problem.toy()
     if toy is not None and method.kind in (RULE, SEARCH):
-        method.run(toy, problem.randomness(toy, 0), Budget(samples=WARM_SAMPLES))
+        method.run(*problem.begin(toy, 0), Budget(samples=WARM_SAMPLES))
 
 
 def solve(
@@ -195,7 +195,7 @@ def solve(
     rules = () if alone or chosen.kind in (RULE, EXACT) or method in problem.net else problem.net
     for candidate in (chosen, *map(problem.method, rules)):
         warm_up(problem, candidate)
-    rng = problem.randomness(task, seed)
+    task, rng = problem.begin(task, seed)
     since = Budget(samples=1, cpu=cpu)
     fallen = []
     for rule in rules:

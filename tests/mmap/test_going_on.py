@@ -30,7 +30,7 @@ def test_searches_go_on_from_the_best_and_are_named(poor_agent):
     """Would catch a learner that ends behind a rule beside it, and a search's mapping under the learner's name."""
     program = hard_program(1, 30)
     start = methods.solve(program, "greedy-tuned").solution
-    rng = problem.problem("mmap").randomness(program, 0)
+    _, rng = problem.problem("mmap").begin(program, 0)
     result = methods.METHODS["muzero"].go_on(program, rng, problem.Budget(samples=2000), [start])
     assert result.by in methods.GOING_ON and result.metrics["updates"] == 3.0
     assert methods.PROBLEM.value(program, result.solution) >= methods.PROBLEM.value(program, start)

@@ -1,5 +1,6 @@
 """Paper 2's silicon as a problem of its own over the same graphs: every sample is a noisy measurement."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,7 @@ EXTRA_METHODS: dict[str, Method] = {
 
 
 class SiliconTask(Task):
-    """A graph on simulated chips. `model` knows the analytical costs; once a run begins its throughput is measured.
+    """A graph on simulated chips. `model` knows the analytical costs; in a run its throughput is measured (`begin`).
 
     Raises:
       InputError: a graph with groups, whose ops run one by one here; or as `Task` does.
@@ -68,10 +69,11 @@ class PartitioningOnSilicon(Partitioning):
         chosen = {name: options[name] for name in known if options.get(name) is not None}
         return SiliconTask(instance, package, **chosen)
 
-    def randomness(self, task: SiliconTask, seed: int) -> np.random.Generator:
+    def begin(self, task: SiliconTask, seed: int) -> tuple[SiliconTask, np.random.Generator]:
         plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
-        task.model = SiliconModel(task.silicon, np.random.default_rng(noise_seed))
-        return np.random.default_rng(plan_seed)
+        measured = copy.copy(task)
+        measured.model = SiliconModel(task.silicon, np.random.default_rng(noise_seed))
+        return measured, np.random.default_rng(plan_seed)
 
     def metrics(self, task: SiliconTask, solution: Partition) -> dict[str, float]:
         """``throughput``, without noise and 0 where the partition cannot run, and ``chips_used``."""

@@ -64,7 +64,7 @@ def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record
     """
     pretraining = config.get("pretraining", 0)
     task = SILICON.task(load_graph(instance), package=silicon_package(), pretraining=pretraining)
-    rng, silicon = SILICON.randomness(task, seed), task.silicon
+    (task, rng), silicon = SILICON.begin(task, seed), task.silicon
     naive = silicon.throughput(naive_greedy(task.model, task.arrays))
     if method in PROBLEM.methods(config.get("network", "full")):
         warm_up(PROBLEM, PROBLEM.method(method, config.get("network", "full")))

@@ -80,7 +80,7 @@ def sampling_run(method: str, instance: str, config: dict[str, Any], seed: int) 
 def method_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
     """One rule or search on silicon: the throughput of its partition without noise, and the search's curve with it."""
     task = SILICON.task(load_graph(instance), chips=int(config["chips"]))
-    rng, record = SILICON.randomness(task, seed), {}
+    (task, rng), record = SILICON.begin(task, seed), {}
     if method in INFORMED:
         partition = task.partition(INFORMED[method](task.model))
     else:
