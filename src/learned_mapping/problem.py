@@ -47,6 +47,7 @@ class Method:
     )
     """The same from the best of these solutions on, of a method that can."""
     resumable: bool = False  # Whether the method keeps its state in `Budget.checkpoint` and goes on from there.
+    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)  # Of a learner: changes to its defaults.
     version: int = 1  # Set by hand when behaviour changes in a way that the small frozen instances do not show.
 
 

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     program, _ = compiled.load(options.program)
-    changes = METHODS[options.method].run.args[0] | changes_from_json(parse_json(options.config.encode(), "--config"))
+    changes = METHODS[options.method].settings | changes_from_json(parse_json(options.config.encode(), "--config"))
     config = dataclasses.replace(config_for(program.num_buffers, **changes), iterations=options.iterations)
     if options.seconds is None and not options.iterations:
         raise InputError("--seconds", "", "give a limit in seconds or in iterations")

@@ -25,6 +25,11 @@ LONGEST_S = 60.0
 """Between two checkpoints, for iterations that take long."""
 
 
+def seed_of(rng: np.random.Generator) -> int:
+    """The seed that a run's generator was made of: learners, which also draw in JAX, begin at it."""
+    return int(rng.bit_generator.seed_seq.entropy)
+
+
 class Agent(Protocol):
     """The part of an agent that the loop needs."""
 

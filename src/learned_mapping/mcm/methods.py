@@ -172,6 +172,7 @@ def _learn(
     task: Task, rng: np.random.Generator, budget: Budget,
 ) -> np.ndarray:  # fmt: skip
     """The paper's policy over chips. What takes long to import is imported here."""
+    from learned_mapping.learning.loop import seed_of
     from learned_mapping.mcm.agent.checkpoints import shipped
     from learned_mapping.mcm.agent.config import agent_config
     from learned_mapping.mcm.agent.ppo import fresh_optimiser, make_policy, new_learned
@@ -193,8 +194,7 @@ def _learn(
         raise InputError("--checkpoint", "", "is for the analytical model")
     if budget.limit_s is not None:  # as compiling, what gets a network ready is no search
         budget.spent_before(since - budget.seconds)
-    seed = rng.bit_generator.seed_seq.entropy
-    name = f"{kind} {balanced} {more} {profile} {task.settings} {task.graph.digest} {task.model.package} {seed}"
+    name = f"{kind} {balanced} {more} {profile} {task.settings} {task.graph.digest} {task.model.package} {seed_of(rng)}"
     return learn(policy, learned, env, rng, budget, learning=kind not in (ZERO_SHOT, FROZEN), name=name)[0]
 
 

@@ -81,12 +81,13 @@ def played(
 
 def _learn(changes: dict[str, Any], program: Program, rng: np.random.Generator, budget: Budget) -> Result:
     """The paper's agent, some of its settings changed. What takes long to import is imported here."""
+    from learned_mapping.learning.loop import seed_of
     from learned_mapping.mmap.agent.config import config_for
     from learned_mapping.mmap.agent.solve import solve as learn
 
-    seed, config = int(rng.bit_generator.seed_seq.entropy), config_for(program.num_buffers, **changes)
     limits = {"seconds": budget.limit_s, "games": budget.limit_samples, "cpu": budget.cpu, "progress": budget.progress}
-    return learn(program, seed, config=config, checkpoint=budget.checkpoint, evaluate=not budget.strict, **limits)
+    more = {"config": config_for(program.num_buffers, **changes), "checkpoint": budget.checkpoint}
+    return learn(program, seed_of(rng), evaluate=not budget.strict, **limits, **more)
 
 
 def _model_free(search: Search, rng: np.random.Generator) -> None:
@@ -154,7 +155,7 @@ def _edits(description: str, parameters: EditParameters) -> Method:
 
 def _learner(description: str, kind: str = PAPER, **changes: Any) -> Method:
     go_on = partial(_learn_and_go_on, changes)
-    return Method(description, partial(_learn, changes), kind, resumable=True, go_on=go_on)
+    return Method(description, partial(_learn, changes), kind, resumable=True, go_on=go_on, settings=changes)
 
 
 METHODS: dict[str, Method] = {
@@ -195,7 +196,7 @@ METHODS: dict[str, Method] = {
 """The methods by name, in the order of the tables; learners in the light size."""
 IN_PAPER_SIZE = {"size": "paper", "patience": 0}
 PAPER_METHODS = {
-    name: _learner(method.description, method.kind, **method.run.args[0] | IN_PAPER_SIZE)
+    name: _learner(method.description, method.kind, **{**method.settings, **IN_PAPER_SIZE})
     if method.resumable
     else method
     for name, method in METHODS.items()

@@ -98,8 +98,8 @@ def test_the_profile_paper_makes_learners_of_the_papers_size() -> None:
     for name, method in PROBLEM.methods("paper").items():
         same = method == METHODS[name]
         assert same != method.resumable
-    assert config_for(200, **PROBLEM.methods("paper")["search-only"].run.args[0]).simulations == PAPER.simulations
-    changes = METHODS["muzero"].run.args[0]
+    assert config_for(200, **PROBLEM.methods("paper")["search-only"].settings).simulations == PAPER.simulations
+    changes = METHODS["muzero"].settings
     assert {*changes} == {"patience"} and config_for(200, **changes) == dataclasses.replace(WHOLE, **changes)
 
 
