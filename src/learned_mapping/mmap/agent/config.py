@@ -1,6 +1,7 @@
 """The numbers of the agent, and which of them go with which program."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,6 +153,28 @@ at 1. The policy has no noise at the root, where every action is looked into any
 """
 
 
+RULES: tuple[tuple[str, Callable[[AgentConfig], bool], str], ...] = (
+    ("games", lambda c: 0 <= c.own_windows <= c.windows < c.games,
+     "must be more than windows, and these no fewer than own_windows"),
+    ("moves", lambda c: min(c.moves, c.pace, c.batch) >= 1, "must be positive, as pace and batch"),
+    ("true_dynamics", lambda c: not (c.true_dynamics and c.windows),
+     "plays whole games only; set windows and own_windows to 0"),
+    ("potential", lambda c: c.potential or not c.windows, "windows are relative to the game they follow"),
+    ("backup", lambda c: c.backup or not (c.windows or c.demonstration or c.jax_games),
+     "can be left out of whole games on the kernel only, with no demonstration"),
+    ("patience", lambda c: not c.patience or (c.backup and not (c.jax_games or c.clone or c.frozen)),
+     "starts anew only what learns from scratch, with Drop-backup, on the kernel; set it to 0"),
+    ("true_dynamics", lambda c: c.jax_games or not c.true_dynamics, "needs jax_games"),
+    ("network", lambda c: c.network in SIZES, f"expected one of {', '.join(SIZES)}, got {{!r}}"),
+    ("imitation", lambda c: 0.0 <= c.imitation <= 1.0, "must be in [0, 1]"),
+    *((name, lambda c, name=name: 1 <= getattr(c, name) <= MOST_WIDE, f"must be in [1, {MOST_WIDE:,}]")
+      for name in ("width", "latent", "id_width", "channels", "image_blocks", "blocks", "atoms")),
+    *((name, lambda c, name=name: getattr(c, name) >= 0, "must be at least 0")
+      for name in ("unroll", "simulations", "patience")),
+)  # fmt: skip
+"""Rules of a configuration: the setting to blame, the condition, and the fault without it, of its value."""
+
+
 def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_SIZE, **changes: Any) -> AgentConfig:
     """The configuration for a program of so many buffers, with some values changed; `size` is one of `SIZES`.
 
@@ -168,32 +191,9 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
         if name not in known:
             raise InputError("config", name, "is no setting of the agent")
     config = dataclasses.replace(config, **changes)
-    if not 0 <= config.own_windows <= config.windows < config.games:
-        raise InputError("config", "games", "must be more than windows, and these no fewer than own_windows")
-    if min(config.moves, config.pace, config.batch) < 1:
-        raise InputError("config", "moves", "must be positive, as pace and batch")
-    if config.true_dynamics and config.windows:
-        raise InputError("config", "true_dynamics", "plays whole games only; set windows and own_windows to 0")
-    if not config.potential and config.windows:
-        raise InputError("config", "potential", "windows are relative to the game they follow")
-    if not config.backup and (config.windows or config.demonstration or config.jax_games):
-        raise InputError("config", "backup", "can be left out of whole games on the kernel only, with no demonstration")
-    if config.patience and (config.jax_games or config.clone or config.frozen or not config.backup):
-        raise InputError("config", "patience", "starts anew only what learns from scratch, with Drop-backup, on the "
-                                               "kernel; set it to 0")  # fmt: skip
-    if config.true_dynamics and not config.jax_games:
-        raise InputError("config", "true_dynamics", "needs jax_games")
-    if config.network not in SIZES:
-        raise InputError("config", "network", f"expected one of {', '.join(SIZES)}, got {config.network!r}")
-    sizes = ("width", "latent", "id_width", "channels", "image_blocks", "blocks", "atoms")
-    for name in sizes:
-        if not 1 <= getattr(config, name) <= MOST_WIDE:
-            raise InputError("config", name, f"must be in [1, {MOST_WIDE:,}]")
-    if not 0.0 <= config.imitation <= 1.0:
-        raise InputError("config", "imitation", "must be in [0, 1]")
-    for name in ("unroll", "simulations", "patience"):
-        if getattr(config, name) < 0:
-            raise InputError("config", name, "must be at least 0")
+    for name, holds, fault in RULES:
+        if not holds(config):
+            raise InputError("config", name, fault.format(getattr(config, name)))
     return config
 
 
