@@ -65,7 +65,7 @@ def test_a_row_of_two_kinds_of_core_is_named():
     assert mixed_rows([*records, run | {"rate": 1.2}]) == [("a", "m", 1.0, 1.2)]
 
 
-@pytest.mark.parametrize("artifact", [name for name, *_ in TABLE])
+@pytest.mark.parametrize("artifact", TABLE)
 def test_no_stored_row_mixes_cores(artifact):
     """Would catch a comparison for equal seconds that were not equal."""
     assert not mixed_rows(read_records(results.runs_path(artifact)).values())

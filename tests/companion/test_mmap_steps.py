@@ -3,7 +3,6 @@
 import pytest
 
 from learned_mapping.companion import results
-from learned_mapping.companion.figures.mmap import state_after
 from learned_mapping.companion.mmap import facts as steps
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import toy_program
@@ -53,7 +52,7 @@ def test_the_state_shows_what_the_actions_trade(program, artifact, is_output):
     """Would catch a state without the trade-off, moves that lead elsewhere, and outcomes of another state."""
     result = results.make(artifact, "quick", progress=False)
     rows = {row["method"]: row for row in result["rows"]}
-    game = state_after(program, rows["copy"]["moves"])
+    game = steps.state_after(program, rows["copy"]["moves"])
     b = game.cursor
     assert game.legal.all() and bool(program.buffer_is_output[b]) == is_output and rows["copy"]["buffer"] == b
     for action, name in enumerate(("copy", "nocopy")):

@@ -42,7 +42,7 @@ def test_a_configuration_that_is_not_json_is_refused():
         Run("m:f", "random", "toy", {"a": float("nan")}, 0)
 
 
-@pytest.mark.parametrize("name", [name for name, *_ in TABLE])
+@pytest.mark.parametrize("name", TABLE)
 def test_plans_are_of_distinct_runs(name):
     """Catches a run planned twice, and a profile that cannot be planned."""
     for profile in PROFILES:

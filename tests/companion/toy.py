@@ -34,7 +34,7 @@ def install(monkeypatch, *artifacts: Artifact) -> None:
     from learned_mapping.companion import display, ledger, results
     from learned_mapping.errors import InputError
 
-    table = tuple((item.id, item.title, "", item.parts) for item in artifacts)
+    table = {item.id: {"title": item.title} for item in artifacts}
 
     def find(artifact_id: str) -> Artifact:
         for item in artifacts:

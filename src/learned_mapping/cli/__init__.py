@@ -111,8 +111,8 @@ class _Heedless:
 def _options(arguments: Sequence[str] | None) -> Any:
     try:
         return make_parser().parse_args(arguments)
-    except SystemExit as end:  # argparse has said what there is to say
-        return end.code if isinstance(end.code, int) else DONE
+    except SystemExit:  # argparse has said what was asked for, help or version
+        return DONE
 
 
 def _discard(stream: Any) -> None:

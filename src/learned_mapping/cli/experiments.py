@@ -47,7 +47,7 @@ def make(options: Any) -> int:
     from learned_mapping.companion import results
     from learned_mapping.companion.artifact import TABLE, find_artifact
 
-    ids = [entry[0] for entry in TABLE] if options.all else list(dict.fromkeys(options.ids))
+    ids = list(TABLE if options.all else dict.fromkeys(options.ids))
     chosen = [find_artifact(name) for name in ids]
     passed_on = ("seeds", "jobs", "cluster", "reuse_stale", "long", "only", "instances")
     settings = {name: getattr(options, name) for name in passed_on}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from learned_mapping import __version__
-from learned_mapping.errors import shown
+from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import read_yaml
 
 PAPERS = ("mmap", "mcm", "regal")
@@ -52,14 +52,8 @@ class _Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        text = shown(message.removeprefix("argument "), 2000)
-        try:
-            if sys.stderr is not None:
-                help_command = f"lmap {' '.join(self.prog.split()[1:])} --help".replace("  ", " ")
-                print(f"lmap: {text} ({help_command})", file=sys.stderr, flush=True)
-        except (OSError, ValueError):
-            pass
-        raise SystemExit(2)
+        help_command = f"lmap {' '.join(self.prog.split()[1:])} --help".replace("  ", " ")
+        raise InputError("", "", f"{message.removeprefix('argument ')} ({help_command})")
 
 
 def _number(kind: type, what: str, low: float, high: float, bounds: str) -> Callable[[str], Any]:

@@ -29,11 +29,8 @@ def read_table(name: str) -> dict[str, Any]:
 
 TASKS: dict[str, str] = read_table("artifacts.yml")["tasks"]
 """The function that does each task. A name here stays when its function moves."""
-TABLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = tuple(
-    (name, entry["title"], entry["module"], tuple(entry.get("parts", ())))
-    for name, entry in read_table("artifacts.yml")["artifacts"].items()
-)
-"""Id, title, the module with its ``plan_NAME`` and ``assemble_NAME``, and the artifacts whose results it reads."""
+TABLE: dict[str, dict[str, Any]] = read_table("artifacts.yml")["artifacts"]
+"""Id -> title, the module with its ``plan_NAME`` and ``assemble_NAME``, and the artifacts whose results it reads."""
 Assemble = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
 
 
@@ -98,14 +95,12 @@ def no_runs(profile: str, seeds: int) -> list[Run]:
 
 def find_artifact(artifact_id: str) -> Artifact:
     """The artifact of this id; imports its module, and raises `InputError` for another."""
-    for entry_id, title, module_name, parts in TABLE:
-        if entry_id == artifact_id:
-            module, name = importlib.import_module(f"{PACKAGE}.{module_name}"), entry_id.partition(".")[2]
-            return Artifact(
-                entry_id, title, getattr(module, f"plan_{name}", no_runs), getattr(module, f"assemble_{name}"), parts
-            )
-    known = ", ".join(entry[0] for entry in TABLE)
-    raise InputError("artifact", artifact_id, f"is not known; there are: {known}")
+    if artifact_id not in TABLE:
+        raise InputError("artifact", artifact_id, f"is not known; there are: {', '.join(TABLE)}")
+    entry, name = TABLE[artifact_id], artifact_id.partition(".")[2]
+    module = importlib.import_module(f"{PACKAGE}.{entry['module']}")
+    plan, assemble = getattr(module, f"plan_{name}", no_runs), getattr(module, f"assemble_{name}")
+    return Artifact(artifact_id, entry["title"], plan, assemble, tuple(entry.get("parts", ())))
 
 
 def reported(artifact_id: str) -> list[dict[str, Any]]:

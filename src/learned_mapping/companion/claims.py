@@ -314,16 +314,10 @@ def judge_all() -> list[Judged]:
     return [judge(claim, stored[claim.artifact]) for claim in claims]
 
 
-def count_verdicts(judged: list[Judged]) -> dict[str, int]:
-    """Verdict -> number of claims, in the order of `VERDICTS`."""
-    counts = Counter(item.verdict for item in judged)
-    return {verdict: counts[verdict] for verdict in VERDICTS}
-
-
 def verdict_counts(judged: list[Judged]) -> Html:
     """The number of claims with each verdict, paper by paper."""
     papers = sorted({item.claim.paper for item in judged})
-    counts = {paper: count_verdicts([item for item in judged if item.claim.paper == paper]) for paper in papers}
+    counts = {paper: Counter(item.verdict for item in judged if item.claim.paper == paper) for paper in papers}
     head = head_row(["verdict", *(f"paper {paper}" for paper in papers), "all"])
     body = ""
     for verdict in VERDICTS:

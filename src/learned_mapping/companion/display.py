@@ -22,9 +22,6 @@ def quick(artifact_id: str) -> dict[str, Any]:
     return results.make(artifact_id, "quick", progress=False)
 
 
-WRAPPED = 30  # Characters above which a cell of `listing` may break.
-
-
 def show_result(artifact_id: str, **options: Any) -> Html:
     """The stored result of an artifact as a `table` with its provenance, or how to make one."""
     result = results.stored(artifact_id)
@@ -173,11 +170,11 @@ def against(result: dict[str, Any], method: str, metric: str, title: str) -> Htm
 
 def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
     """A table of rows as they come: the first cell names the row, numbers are written by `number`,
-    long words wrap. Cells are HTML; the first name of a column may be empty."""
+    cells of more than 30 characters wrap. Cells are HTML; the first name of a column may be empty."""
     body = ""
     for first, *rest in rows:
         shown = [number(cell.item() if hasattr(cell, "item") else cell) for cell in rest]
-        cells = "".join(f"<td{' class=lm-wrap' if len(cell) > WRAPPED else ''}>{cell}</td>" for cell in shown)
+        cells = "".join(f"<td{' class=lm-wrap' if len(cell) > 30 else ''}>{cell}</td>" for cell in shown)
         body += f'<tr><th scope="row">{number(first)}</th>{cells}</tr>'
     return simple_table(title, head_row(head), body)
 
@@ -222,6 +219,11 @@ def minutes(seconds: float) -> str:
 def plural(count: int, noun: str) -> str:
     """``1 seed``, ``5 seeds``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def named_values(values: Mapping[str, Any], names: Iterable[str], form: str = "") -> str:
+    """Values with their names before them, of the names given."""
+    return ", ".join(f"{name.replace('_', ' ')} {values[name]:{form}}" for name in names)
 
 
 def _cell(origins: dict[str, dict[str, Any]]) -> str:

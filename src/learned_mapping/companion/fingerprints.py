@@ -175,6 +175,5 @@ def changed(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def store(measured: Mapping[str, Mapping[str, Any]], *, only_these: bool = True) -> None:
     """Writes the fingerprints; with `only_these` off, those measured replace theirs and the others stay."""
-    stored = {} if only_these else entries()
-    merged = {**stored, **{key: dict(entry) for key, entry in measured.items()}}
+    merged = ({} if only_these else entries()) | dict(measured)
     write_json(path(), {"schema": SCHEMA, "methods": dict(sorted(merged.items()))}, indent=1)

@@ -2,10 +2,12 @@
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from IPython.display import Markdown, display
+
+from learned_mapping.companion.display import named_values
 
 STATIC = "LEARNED_MAPPING_STATIC"
 """Environment variable that is set while the book is rendered: its pages have no kernel."""
@@ -34,7 +36,7 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
     display(*turned.values(), back)
     pieces = _pieces(shown(**defaults))
     places = [display(piece, display_id=True) for piece in (*pieces, Markdown(""), *[Markdown("")] * len(pieces))]
-    latest = [_words(defaults, choices), pieces]
+    latest = [named_values(defaults, choices), pieces]
     settled = [True]
 
     def turn(_: Any) -> None:
@@ -48,7 +50,7 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
         rows = (*_pieces(output), *[Markdown("")] * len(pieces))[: len(pieces)]
         for place, piece in zip(places, (*rows, Markdown(f"*Before, with {latest[0]}:*"), *latest[1]), strict=True):
             place.update(piece)
-        latest[:] = _words(values, choices), rows
+        latest[:] = named_values(values, choices), rows
 
     def turn_back(_: Any) -> None:
         settled[0] = False
@@ -64,10 +66,6 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
 
 def _pieces(output: Any) -> tuple[Any, ...]:
     return output if isinstance(output, tuple) else (output,)
-
-
-def _words(values: dict[str, Any], names: Iterable[str]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {values[name]}" for name in names)
 
 
 def _knob(name: str, value: Any, choice: Sequence[Any]) -> Any:

@@ -26,13 +26,14 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
       ``peak_bytes``, ``runs``, ``validated``.
     """
     rows = []
-    for artifact_id, title, _, _ in TABLE:
+    for artifact_id, entry in TABLE.items():
         fault = ""
         try:
             result = results.stored(artifact_id, profile)
         except InputError as error:
             result, fault = None, str(error)
-        row: dict[str, Any] = {"id": artifact_id, "paper": PAPERS[artifact_id.partition(".")[0]], "title": title}
+        paper = PAPERS[artifact_id.partition(".")[0]]
+        row: dict[str, Any] = {"id": artifact_id, "paper": paper, "title": entry["title"]}
         row["command"] = f"lmap make {artifact_id} --profile {profile}"
         row["changed"] = [fault] * bool(fault) if result is None else results.staleness(result)
         row["state"] = "not yet run" if result is None else "stale" if row["changed"] else "fresh"
@@ -102,7 +103,7 @@ def of_another_processor(record: Mapping[str, Any]) -> bool:
 def choose(count: int, seed: int) -> tuple[list[dict[str, Any]], int]:
     """Records of runs that can be repeated here, drawn without repetition, fewer where there are not so many; and how
     many are `of_another_processor`."""
-    records = [record for name, *_ in TABLE for record in read_records(results.runs_path(name)).values()]
+    records = [record for name in TABLE for record in read_records(results.runs_path(name)).values()]
     records = [record for record in records if repeatable(record)]
     here = [record for record in records if not of_another_processor(record)]
     return random.Random(seed).sample(here, min(count, len(here))), len(records) - len(here)

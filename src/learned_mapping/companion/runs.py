@@ -28,7 +28,6 @@ class RunsFailedError(LearnedMappingError):
     """Some runs failed; the records of all others are stored."""
 
     def __init__(self, failures: Sequence[tuple[Run, str]], done: int, total: int):
-        self.failures = list(failures)
         lines = [f"{run.method} on {run.instance}, seed {run.seed}: {fault}" for run, fault in failures]
         shown = "; ".join(lines[:5]) + (f"; and {len(lines) - 5} more" if len(lines) > 5 else "")
         unfinished = f" ({done} of {total} are there)" if done + len(lines) < total else ""
@@ -154,9 +153,7 @@ def _one_core() -> Iterator[None]:
         os.environ.update(before)
 
 
-def in_processes(
-    runs: Sequence[Run], jobs: int, limit: TimeLimit | None = None
-) -> Iterator[tuple[Run, dict[str, Any]]]:
+def in_processes(runs: Sequence[Run], jobs: int, limit: TimeLimit | None) -> Iterator[tuple[Run, dict[str, Any]]]:
     """Yields (run, outcome) as the runs finish in `jobs` worker processes; none where `limit` let a run not start.
 
     Each worker is a pool of its own, so that one that dies breaks no other's run.
@@ -206,9 +203,7 @@ def in_processes(
             pool.shutdown()
 
 
-def on_cluster(
-    runs: Sequence[Run], address: str, limit: TimeLimit | None = None
-) -> Iterator[tuple[Run, dict[str, Any]]]:
+def on_cluster(runs: Sequence[Run], address: str, limit: TimeLimit | None) -> Iterator[tuple[Run, dict[str, Any]]]:
     """Yields (run, outcome) as the runs finish on the cluster at `address`, one core each.
 
     A run whose worker dies is tried once more, as in local processes. Under a `limit` no more runs

@@ -1,10 +1,9 @@
 """Settings that were tried before a table was made, from records in the data folder, as tables."""
 
 import json
-from collections.abc import Iterable, Mapping
 from typing import Any
 
-from learned_mapping.companion.display import Html, listing
+from learned_mapping.companion.display import Html, listing, named_values
 from learned_mapping.folders import data_folder
 from learned_mapping.regal.agent.learner import PAPER, variant_from
 from learned_mapping.regal.methods import chosen
@@ -18,10 +17,6 @@ def _read(file: str) -> Any:
 
 def _plain(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _words(row: Mapping[str, Any], names: Iterable[str], form: str = "") -> str:
-    return ", ".join(f"{_plain(name)} {row[name]:{form}}" for name in names)
 
 
 def annealing() -> Html:
@@ -41,7 +36,7 @@ def policy() -> Html:
     shown, rows = ("credit", "op_weight", "rollouts", "epochs", "learning_rate", "moved"), []
     for row in _read("mcm/policy.json")["grid"]:
         start = ("with a start" if row["kind"] == "begun" else "uniform") + ("" if row["learning"] else ", frozen")
-        words = "as in the tables" if row["usual"] else _words(row, shown)
+        words = "as in the tables" if row["usual"] else named_values(row, shown)
         rows.append((start, row["over_optimum"], row["factor_between_seeds"], words))
     return listing("After 1,000 samples", ["start", "of the optimum", "seeds", "settings"], rows)
 
@@ -60,7 +55,7 @@ def searches() -> Html:
         if isinstance(entry, dict) and "grid" in entry:
             count, worst = len(entry["grid"]), max(entry["grid"], key=lambda row: row[GAP])
             for title, row in (("best", entry["best"]), ("worst", worst)):
-                words = _words(row, [key for key in row if key != GAP], "g")
+                words = named_values(row, [key for key in row if key != GAP], "g")
                 rows.append((f"{name}, {title} of {count}", words, row[GAP]))
     return listing("Grid search on training graphs", ["", "parameters", "gap, %"], rows)
 
@@ -71,6 +66,6 @@ def laws() -> Html:
     for name, entry in chosen()["variants"].items():
         gaps = {variant_from({key: row[key] for key in row if key != GAP}): row[GAP] for row in entry["grid"]}
         best = min(row[GAP] for row in entry.get("finalists", entry["grid"]))
-        words = _words(entry["chosen"], entry["chosen"])
+        words = named_values(entry["chosen"], entry["chosen"])
         rows.append((name.removeprefix("gnn "), words, entry["brkga_gap_percent"], gaps[PAPER], best))
     return listing("Gaps on validation graphs, %", ["network", "chosen use", "BRKGA", "printed", "chosen"], rows)

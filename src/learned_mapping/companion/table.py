@@ -106,11 +106,9 @@ def gap_row(
     instance: str, method: str, metric: str, ratios: Sequence[float] | Scores, *, below: bool = False, **more: Any
 ) -> Row:
     """The row of the percent by which the geometric mean of ratios is above 1, or with `below` under it."""
-    pooled = np.concatenate([*map(np.asarray, ratios.values())]) if isinstance(ratios, Mapping) else ratios
-    ends = (float(geometric_mean(pooled)), *bootstrap_interval(ratios, geometric_mean))
-    value, low, high = (100 * (1 - end) if below else 100 * (end - 1) for end in ends)
-    interval = (value, high, low) if below else (value, low, high)
-    return interval_row(instance, method, metric, interval, n=len(pooled), **more)
+    entry = summary_row(instance, method, metric, ratios, statistic=geometric_mean, **more)
+    value, low, high = (100 * (1 - entry[end] if below else entry[end] - 1) for end in ("value", "low", "high"))
+    return entry | {"value": value, "low": high if below else low, "high": low if below else high}
 
 
 def ratio_rows(

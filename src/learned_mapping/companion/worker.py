@@ -36,7 +36,8 @@ def perform(task: dict[str, Any]) -> dict[str, Any]:
     """
     rate = clock.rate()
     clock.count_at(rate)
-    _reset_peak()
+    with suppress(OSError):  # the peak is measured anew, so that a run is not charged for the one before it (Linux)
+        Path("/proc/self/clear_refs").write_text("5")
     start = time.perf_counter()
     try:
         result = function_of(task["task"])(task["method"], task["instance"], task["config"], task["seed"])
@@ -57,12 +58,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a run returned a {type(value).__name__}, which JSON cannot hold")
-
-
-def _reset_peak() -> None:
-    """Measures the peak anew, so that a run is not charged for the one before it (Linux)."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
 
 
 def _peak_bytes() -> int:

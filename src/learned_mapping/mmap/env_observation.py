@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from learned_mapping.mmap.observation import (
-    AHEAD,
-    CELLS,
-    LIVE,
-    NEXT_BUFFERS,
-    NEXT_OF_TENSOR,
-    PROFILE,
-    SUPPLY,
-    tables_of,
-)
+from learned_mapping.mmap import observation
 from learned_mapping.mmap.rules.actions import DROP, DROPPED, PLACED
 from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
@@ -36,7 +27,7 @@ class ObservationTables(NamedTuple):
 def observation_tables(program: Program | ProgramArrays) -> ObservationTables:
     """The tables that `observe` needs of a program besides `EnvProgram`."""
     arrays = program_arrays(program)
-    return ObservationTables(*map(jnp.asarray, (*tables_of(arrays), arrays.num_instructions)))
+    return ObservationTables(*map(jnp.asarray, (*observation.tables_of(arrays), arrays.num_instructions)))
 
 
 def _log_steps(steps: jax.Array) -> jax.Array:
@@ -47,9 +38,9 @@ def _buffers(program: "EnvProgram", tables: ObservationTables, state: "EnvState"
     """[k + l + 1, BUFFER_NUMBERS]: the current buffer, those after it, those of its tensor."""
     position = state.position
     chain = [b]
-    for _ in range(NEXT_OF_TENSOR):
+    for _ in range(observation.NEXT_OF_TENSOR):
         chain.append(jnp.where(chain[-1] < 0, -1, tables.next_of_tensor[chain[-1]]))
-    shown = jnp.stack([*(b + i for i in range(NEXT_BUFFERS + 1)), *chain[1:]])
+    shown = jnp.stack([*(b + i for i in range(observation.NEXT_BUFFERS + 1)), *chain[1:]])
     there = (shown >= 0) & (shown < program.num_buffers)
     shown = jnp.clip(shown, 0, len(program.size) - 1)
     when, tensor, alias = program.instruction[shown], program.tensor[shown], program.alias[shown]
@@ -82,14 +73,14 @@ def observe(program: "EnvProgram", tables: ObservationTables, state: "EnvState")
     now, tensor = program.instruction[b], program.tensor[b]
     alive = position.slot_end >= now
     low, high = position.slot_offset / program.fast_bytes, position.slot_top / program.fast_bytes
-    rank = jnp.where(alive, jnp.cumsum(alive) - 1, LIVE)
+    rank = jnp.where(alive, jnp.cumsum(alive) - 1, observation.LIVE)
     columns = [jnp.ones_like(low), low, high, _log_steps(position.slot_end - now), position.slot_tensor == tensor]
-    live = jnp.zeros((LIVE, len(columns))).at[rank].set(jnp.stack(columns, axis=1), mode="drop")
-    drawn = alive & (position.slot_end >= now + jnp.asarray(AHEAD)[:, None])
+    live = jnp.zeros((observation.LIVE, len(columns))).at[rank].set(jnp.stack(columns, axis=1), mode="drop")
+    drawn = alive & (position.slot_end >= now + jnp.asarray(observation.AHEAD)[:, None])
     tops = jnp.where(drawn, high, 0.0)
-    below = jnp.concatenate([jnp.zeros((len(AHEAD), 1)), jax.lax.cummax(tops, axis=1)[:, :-1]], axis=1)
+    below = jnp.concatenate([jnp.zeros((len(tops), 1)), jax.lax.cummax(tops, axis=1)[:, :-1]], axis=1)
     gap = jnp.maximum(jnp.where(drawn, low - below, 0.0).max(axis=1), 1.0 - tops.max(axis=1))
-    steps = now - SUPPLY + jnp.arange(2 * SUPPLY)
+    steps = now - observation.SUPPLY + jnp.arange(2 * observation.SUPPLY)
     there = (steps >= 0) & (steps < tables.num_steps)
     supply = jnp.where(there, position.supply_s[jnp.clip(steps, 0, len(position.supply_s) - 1)], 0.0)
     placing = position.legal & (jnp.arange(3) != DROP)
@@ -116,8 +107,8 @@ def observe(program: "EnvProgram", tables: ObservationTables, state: "EnvState")
         live,
         jnp.where(drawn, high - low, 0.0).sum(axis=1),
         gap,
-        drawn.astype(low.dtype) @ jnp.where(alive[:, None], _overlaps(low, high, CELLS), 0.0),
-        jnp.where(alive[:, None], _overlaps(low, high, PROFILE), 0.0).sum(axis=0),
+        drawn.astype(low.dtype) @ jnp.where(alive[:, None], _overlaps(low, high, observation.CELLS), 0.0),
+        jnp.where(alive[:, None], _overlaps(low, high, observation.PROFILE), 0.0).sum(axis=0),
         jnp.log1p(supply * tables.supply_scale),
         jnp.concatenate([position.legal[:, None], actions], axis=1),
         jnp.stack([jnp.asarray(value, low.dtype) for value in overall]),

@@ -21,18 +21,7 @@ from learned_mapping.mmap.searches.heuristic import heuristic
 from learned_mapping.mmap.searches.repack import repack
 from learned_mapping.mmap.searches.search import Search, random_play
 from learned_mapping.mmap.validate import validate
-from learned_mapping.problem import (
-    GRAPH_ENDINGS,
-    OURS,
-    PAPER,
-    RULE,
-    SEARCH,
-    Method,
-    Outcome,
-    Problem,
-    Result,
-    read_graph_file,
-)
+from learned_mapping.problem import GRAPH_ENDINGS, OURS, PAPER, RULE, SEARCH, Method, Outcome, Problem, Result
 from learned_mapping.programs import minimalloc
 from learned_mapping.programs.formats import program_from_json
 from learned_mapping.programs.graph import ComputationGraph
@@ -140,10 +129,6 @@ def _packed(program: Program, rng: np.random.Generator, budget: Budget, starts: 
     return repack(program, base, budget), {}
 
 
-def _warm_up_packing() -> None:
-    repack(toy_program(), all_dropped(toy_program()), Budget(samples=4))
-
-
 def _method(description: str, play: Callable, kind: str = SEARCH, *, random: bool = True) -> Method:
     return Method(description, played(play), kind, random, prepare=warm_up)
 
@@ -176,7 +161,8 @@ METHODS: dict[str, Method] = {
     "packing": Method("what fits from its making to its last use without a copy, at offsets searched in canonical "
                       "order as MiniMalloc does; plans its own offsets instead of playing",
                       lambda program, rng, budget: _packed(program, rng, budget, []), random=False,
-                      prepare=_warm_up_packing, go_on=_packed),
+                      prepare=lambda: repack(toy_program(), all_dropped(toy_program()), Budget(samples=4)),
+                      go_on=_packed),
     "muzero": _learner("MMap-MuZero: search in a learned model, self-play, no demonstration; starts anew where it "
                        "stands still", patience=2000),
     "muzero-demonstration": _learner("muzero, which has seen the game of greedy-tuned", demonstration=True),
@@ -222,7 +208,7 @@ class MemoryMapping(Problem):
         node = None if path.endswith(GRAPH_ENDINGS) else read_json(path)
         if node is not None and schema_name(node) != "graph":
             return program_from_json(node)
-        graph = read_graph_file(path)
+        graph = problem.read_graph_file(path)
         try:
             return self.task(graph)
         except InputError as error:

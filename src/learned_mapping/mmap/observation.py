@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY, DROPPED, NO_COPY, PLACED
-from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
+from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays, positive_mean
 
 NEXT_BUFFERS, NEXT_OF_TENSOR = 5, 3
 """The paper's k and l: buffers described besides the current one."""
@@ -60,7 +60,7 @@ def tables_of(program: ProgramArrays) -> Tables:
     for b in range(len(buffers) - 1, -1, -1):
         next_of_tensor[b] = last.get(int(buffers["tensor"][b]), NONE)
         last[int(buffers["tensor"][b])] = b
-    reward, supply = _inverse_mean(buffers["benefit_s"]), _inverse_mean(program.supply_s)
+    reward, supply = 1.0 / positive_mean(buffers["benefit_s"]), 1.0 / positive_mean(program.supply_s)
     share = buffers["bytes"] / program.fast_bytes
     until_next = np.where(buffers["next_use"] >= 0, buffers["next_use"] - buffers["instruction"], 0)
     static = [
@@ -76,11 +76,6 @@ def tables_of(program: ProgramArrays) -> Tables:
         np.log1p(buffers["group_left"]) / 2.0,
     ]
     return Tables(np.stack(static, axis=1).astype(np.float32), next_of_tensor, reward, supply)
-
-
-def _inverse_mean(values: np.ndarray) -> float:
-    mean = float(np.mean(values)) if len(values) else 0.0
-    return 1.0 / mean if mean > 0.0 else 1.0
 
 
 @numba.njit(cache=True)

@@ -82,14 +82,8 @@ def validate(
         return Verdict(judge.violations.all())
     saving = _saving_s(program, mapping)
     possible = program.possible_saving_s
-    return Verdict(
-        (),
-        {
-            "return": saving / possible if possible > 0 else 0.0,
-            "saving_s": saving,
-            "latency_s": program_latency(program, mapping, machine).total_s,
-        },
-    )
+    costs = {"return": saving / possible if possible > 0 else 0.0, "saving_s": saving}
+    return Verdict((), costs | {"latency_s": program_latency(program, mapping, machine).total_s})
 
 
 def _saving_s(program: Program, mapping: Mapping) -> float:
@@ -349,13 +343,7 @@ class _Judge:
         """Whether `new` takes over the space of `old` in the step where its instruction updates it in place."""
         p = self.program
         t, group = int(p.buffer_instruction[new.buffer]), int(p.buffer_alias[new.buffer])
-        if (
-            not p.buffer_is_output[new.buffer]
-            or group < 0
-            or new.start != t
-            or old.end != t
-            or old.offset != new.offset
-        ):
+        if group < 0 or not p.buffer_is_output[new.buffer] or (new.start, old.end, old.offset) != (t, t, new.offset):
             return False
         return any(
             not p.buffer_is_output[b] and p.buffer_tensor[b] == old.tensor and p.buffer_alias[b] == group

@@ -3,7 +3,7 @@
 import pytest
 from learned_mapping_builders.verify import verify_set
 
-from learned_mapping.companion.datasets.registry import SETS, builder
+from learned_mapping.companion.datasets.registry import SETS, builder, stored_manifest
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm.learning_runs import model_run
 from learned_mapping.programs.formats import read_graph
@@ -17,11 +17,11 @@ fresh, headroom, topology = builder("mcm_fresh"), builder("mcm_headroom"), build
 
 
 def items_of(name: str):
-    return graphs.manifest(name).items
+    return stored_manifest(name).items
 
 
 def stored(of: str, name: str):
-    return read_graph(SETS[of].path / graphs.manifest(of).item(name).file)
+    return read_graph(SETS[of].path / stored_manifest(of).item(name).file)
 
 
 @pytest.mark.parametrize("of", BEFORE)
@@ -60,7 +60,7 @@ def test_graphs_are_what_the_code_makes(of):
     """Would catch a stored graph that no longer follows from the code: all generated ones, some of the traced."""
     traced = {name: make for sizes in headroom.TRACED.values() for name, make in sizes.items()}
     for name in MADE if of == graphs.HEADROOM else ():
-        assert traced[name]().digest == graphs.manifest(of).item(name).digest
+        assert traced[name]().digest == stored_manifest(of).item(name).digest
     for item in items_of(of):
         if item.facts["kind"] == "generated":
             _, ops, copy = item.name.rsplit("_", 2)
@@ -81,14 +81,14 @@ def test_every_graph_fulfils_the_rule():
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_rule_measured_anew(name):
     """Would catch a ratio that no longer follows from graph, chips, optimum and greedy rule."""
-    known = graphs.manifest(graphs.HEADROOM).item(name).facts["optimum_over_careful"]
+    known = stored_manifest(graphs.HEADROOM).item(name).facts["optimum_over_careful"]
     assert headroom.headroom(stored(graphs.HEADROOM, name)) == pytest.approx(known, abs=1e-4)
 
 
 def test_a_run_takes_a_graph_of_the_set_on_its_chips():
     """By the two rules, which the choice has looked at already: no search and no learner is run here."""
     rules = {rule: model_run(rule, "vit_1", {"samples": 1}, 0) for rule in ("greedy-careful", "optimum")}
-    item = graphs.manifest(graphs.HEADROOM).item("vit_1")
+    item = stored_manifest(graphs.HEADROOM).item("vit_1")
     ratio = rules["optimum"]["throughput"] / rules["greedy-careful"]["throughput"]
     assert ratio == pytest.approx(item.facts["optimum_over_careful"], abs=1e-4)
     assert rules["optimum"]["valid"] and rules["optimum"]["chips"] == item.facts["chips"]

@@ -41,7 +41,7 @@ def test_layout_draws_each_allocation_where_it_is():
 
 def test_axes_are_labelled_with_units():
     program, mapping = toy_game()
-    for figure in (layout(program, mapping), moves_figure(program, mapping, [1, 3, 6], ["a", "b", "c"])):
+    for figure in (layout(program, mapping), moves_figure(program, mapping, [1, 3, 6])):
         text = svg_text(figure)
         assert "bytes" in text and ("logical time" in text or "step" in text)
     assert byte_unit(64 * 2**20) == (2**20, "MiB") and byte_unit(8) == (1.0, "bytes")

@@ -8,7 +8,7 @@ from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping, read_mapping
 from learned_mapping.programs.formats import read_program
-from learned_mapping.programs.json_io import expect_schema, read_json
+from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
 
 CHECKS = "checks.json"
@@ -38,6 +38,5 @@ def read_checks(path: Path) -> dict[str, dict[str, Any]]:
     """The records of `CHECKS` by program; empty where there is no file."""
     if not path.exists():
         return {}
-    node = read_json(path)
-    expect_schema(node, "checks")
+    node = read_json(path, "checks")
     return {k: v.value for k, v in node.object(("schema", "programs"))["programs"].mapping(1000).items()}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.json_io import Node, expect_schema, parse_json, read_bytes
+from learned_mapping.programs.json_io import Node, expect_schema, read_json
 
 SCHEMA = "learned-mapping/dataset/1"
 FILE_NAME = "manifest.json"
@@ -85,7 +85,7 @@ class Manifest:
 
 def read_manifest(path: str | os.PathLike) -> Manifest:
     """Reads a manifest, whole; raises `InputError` naming file and field."""
-    return manifest_from_json(parse_json(read_bytes(path), path))
+    return manifest_from_json(read_json(path))
 
 
 def manifest_from_json(node: Node) -> Manifest:
@@ -171,14 +171,6 @@ def _facts_by_split(manifest: Manifest, fact: str, kind: Any) -> dict[str, list[
     facts = {split: [item.facts.get(fact) for item in items] for split, items in items_by_split(manifest).items()}
     values = {split: [value for value in column if isinstance(value, kind)] for split, column in facts.items()}
     return {split: column for split, column in values.items() if column}
-
-
-def size_rows(manifest: Manifest, fact: str) -> list[dict[str, Any]]:
-    """One row per split: number of items, and the least, the median and the most of a fact."""
-    return [
-        {"split": split, "items": len(values), "least": values.min(), "median": np.median(values), "most": values.max()}
-        for split, values in by_split(manifest, fact).items()
-    ]
 
 
 def families(manifest: Manifest) -> dict[str, Mapping[str, int]]:

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from learned_mapping.companion.datasets.manifest import SPLITS, by_split, families, items_by_split, size_rows
+from learned_mapping.companion.datasets.manifest import SPLITS, by_split, families, items_by_split
 from learned_mapping.companion.datasets.registry import SETS, stored_bytes, stored_manifests
 from learned_mapping.companion.display import Html, listing, number
 from learned_mapping.companion.figures.mmap_results import sizes_figure
@@ -31,8 +31,8 @@ def sizes(name: str) -> Figure:
 def size_table(name: str, fact: str = "ops") -> Html:
     """Least, median and most of a fact of a set's items, by split."""
     rows = [
-        [row["split"], *(number(int(row[key])) for key in ("items", "least", "median", "most"))]
-        for row in size_rows(stored_manifests()[name], fact)
+        [split, len(values), *map(int, (values.min(), np.median(values), values.max()))]
+        for split, values in by_split(stored_manifests()[name], fact).items()
     ]
     return listing(f"{name}: {fact}", ["split", "graphs", "least", "median", "most"], rows)
 

@@ -42,7 +42,7 @@ def broken_example(result: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) -> Figure:
+def gap_bars(result: Mapping[str, Any], methods: Sequence[str]) -> Figure:
     """The time of a result over that of the optimum, by instance and method, on a logarithmic axis from 1."""
     rows = [
         {**row, **{end: 1 + row[end] / 100 for end in ("value", "low", "high")}}
@@ -50,7 +50,6 @@ def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) ->
         if row["metric"] == "gap_percent" and row["method"] != "optimum"
     ]
     instances = charts.distinct(rows, "instance")
-    methods = charts.distinct(rows, "method") if methods is None else methods
     figure, axes = new_figure(height=1.2 + 0.62 * len(instances))
     step = 0.8 / max(len(methods), 1)  # the bars of an instance take 0.8 of its room
     for i, method in enumerate(methods):
@@ -62,9 +61,7 @@ def gap_bars(result: Mapping[str, Any], methods: Sequence[str] | None = None) ->
             charts.write_beside(axes, f"{row['value']:.2f}", max(row["high"], row["value"]), place)
     axes.set(xscale="log", xlabel="time per result over the optimum's (1 = optimum)")
     charts.name_rows(axes, instances)
-    ticks = [t for t in (1, 1.5, 2, 3, 4, 6, 8, 12) if t <= axes.get_xlim()[1] * 1.05]
-    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
-    axes.minorticks_off()
+    charts.plain_ticks(axes, [t for t in (1, 1.5, 2, 3, 4, 6, 8, 12) if t <= axes.get_xlim()[1] * 1.05])
     axes.set_xlim(1, axes.get_xlim()[1] * 1.25)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=len(methods))
     return figure

@@ -10,24 +10,16 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from learned_mapping.companion.figures.charts import Rows, new_panels
+from learned_mapping.companion.mmap.facts import state_after
 from learned_mapping.companion.mmap.toy import buffer_name
 from learned_mapping.mmap.draw import draw_layout
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import ACTION_NAMES, DROP, NO_OFFSET
-from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 from learned_mapping.style import GRID, INK, PALETTE, PAPER, byte_unit, new_figure
 
 MARK = "T"
 NAMES = {"xla": "the compiler", "heuristic": "the compiler's heuristic"}
-
-
-def state_after(program: Program, moves: Sequence[int]) -> Game:
-    """A game in which `moves` have been made."""
-    game = Game(program)
-    for move in moves:
-        game.step(int(move))
-    return game
 
 
 def _first(mapping: Any, count: int, buffers: int) -> Mapping:
@@ -44,25 +36,20 @@ def _outline(axes: Axes, start: int, end: int, bottom: float, height: float, wid
     axes.add_patch(box)
 
 
-def moves_figure(
-    program: Program, mapping: Mapping, prefixes: Sequence[int], titles: Sequence[str] | None = None
-) -> Figure:
+def moves_figure(program: Program, mapping: Mapping, prefixes: Sequence[int]) -> Figure:
     """A finished game, small enough for names, after some of its moves: one panel per prefix of the
-    decisions, titled, or else by the last move and its buffer; the last move outlined."""
-    if titles is None:
-        moves = [(after, ACTION_NAMES[mapping.action[after - 1]]) for after in prefixes]
-        titles = [f"{after}. {move}: {buffer_name(program, after - 1)}" for after, move in moves]
+    decisions, titled by the last move and its buffer; the last move outlined."""
     lines = -(-len(prefixes) // 3)
     figure, panels = new_panels(len(prefixes), 3, height=0.5 + 1.9 * lines, sharex=True, sharey=True)
     scale, _ = byte_unit(program.fast_bytes)
-    for axes, prefix, title in zip(panels, prefixes, titles):
+    for axes, prefix in zip(panels, prefixes):
         partial = _first(mapping, prefix, program.num_buffers)
         draw_layout(axes, program, partial, labels=True)
         last = prefix - 1
-        if last >= 0 and partial.placed[last] and partial.end[last] >= partial.start[last]:
+        if partial.placed[last] and partial.end[last] >= partial.start[last]:
             start, end, offset = (int(getattr(partial, name)[last]) for name in ("start", "end", "offset"))
             _outline(axes, start, end, offset / scale, program.buffer_bytes[last] / scale, 2.0)
-        axes.set_title(title)
+        axes.set_title(f"{prefix}. {ACTION_NAMES[mapping.action[last]]}: {buffer_name(program, last)}")
         axes.set_xticks(np.arange(program.num_instructions) + 0.5, [str(t) for t in range(program.num_instructions)])
         for t in range(1, program.num_instructions):
             axes.axvline(t, color=GRID, linewidth=0.8, zorder=0)

@@ -140,13 +140,9 @@ def partition_run(method: str, instance: str, config: dict[str, Any], seed: int)
     }
 
 
-def _optimum_cases(profile: str) -> list[tuple[str, int]]:
-    return [*((CNN, chips) for chips in of_profile(CNN_CHIPS, profile)), (BERT, CHIPS)]
-
-
 def plan_optimum(profile: str, seeds: int) -> list[Run]:
     runs = []
-    for instance, chips in _optimum_cases(profile):
+    for instance, chips in [*((CNN, chips) for chips in of_profile(CNN_CHIPS, profile)), (BERT, CHIPS)]:
         runs += sweep("mcm.partition", RULES, [instance], {"chips": chips})
         config = {"chips": chips, "samples": of_profile(SEARCH_SAMPLES, profile)}
         runs += sweep("mcm.partition", SEARCHES, [instance], config, seeds)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest
+from learned_mapping.companion.datasets.manifest import Item
 from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.programs.formats import read_graph
@@ -16,14 +16,9 @@ from learned_mapping.programs.graph import ComputationGraph
 PLAIN, HEADROOM, FRESH = SET_NAMES = ("mcm-graphs", "mcm-headroom", "mcm-fresh")  # No two graphs share a name.
 
 
-def manifest(of: str = PLAIN) -> Manifest:
-    """The manifest of a set; raises `InputError` where it is missing or damaged."""
-    return stored_manifest(of)
-
-
 def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:
     """The set's graphs of a split, in order; all where None."""
-    return tuple(item.name for item in manifest(of).items if split in (None, item.split))
+    return tuple(item.name for item in stored_manifest(of).items if split in (None, item.split))
 
 
 def chips(name: str) -> int:
@@ -41,13 +36,13 @@ def family(name: str) -> str:
 
 
 def _facts(name: str) -> Mapping[str, Any]:
-    _, item = _member(name) or (PLAIN, manifest().item(name))
+    _, item = _member(name) or (PLAIN, stored_manifest(PLAIN).item(name))
     return item.facts
 
 
 def _member(name: str) -> tuple[str, Item] | None:
     """The set that has a graph of this name, and its item; None where none has."""
-    return next(((of, item) for of in SET_NAMES for item in manifest(of).items if item.name == name), None)
+    return next(((of, item) for of in SET_NAMES for item in stored_manifest(of).items if item.name == name), None)
 
 
 @lru_cache(maxsize=128)

@@ -20,7 +20,7 @@ from learned_mapping.mmap.mapping import Mapping, mapping_to_json, read_mapping
 from learned_mapping.mmap.methods import solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import read_program
-from learned_mapping.programs.json_io import expect_schema, file_sha256, read_json, write_json
+from learned_mapping.programs.json_io import file_sha256, read_json, write_json
 from learned_mapping.programs.program import Program
 
 CLOCKS = {"minute": 60.0, "half-hour": 1800.0}
@@ -66,8 +66,7 @@ def load(name: str) -> Program:
 
 def standings(folder: Path | None = None) -> dict[str, Standing]:
     """Program -> what is known of it, in order; raises `InputError` naming file and field."""
-    node = read_json((folder or data_folder() / "bench") / TABLE)
-    expect_schema(node, "bench")
+    node = read_json((folder or data_folder() / "bench") / TABLE, "bench")
     result = {}
     for row in node.object(("schema", "programs"))["programs"].array(1000):
         cells = row.object(tuple(Standing.__dataclass_fields__))
@@ -126,8 +125,7 @@ def run(program: Program, method: str, clock: str, seed: int = 0, out: Path | No
 
 def program_of(path: str | os.PathLike) -> Program:
     """The program that a mapping's file is for; raises `InputError` naming file and field."""
-    node = read_json(path)
-    expect_schema(node, "mapping")
+    node = read_json(path, "mapping")
     instance = node.object(("schema", "instance", "decisions"), ("made",))["instance"]
     name = instance.object(("name", "digest"))["name"].name()
     if name not in compiled.names():

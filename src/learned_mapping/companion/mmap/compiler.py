@@ -15,7 +15,7 @@ import numpy as np
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.companion.display import Html, grid, listing, number
+from learned_mapping.companion.display import Html, crossed_rows, listing
 from learned_mapping.companion.mmap.runs import counted, learning_rows, load, program_digest
 from learned_mapping.companion.mmap.speedup import AGENT, AGENT_SECONDS, runs_of_agent
 from learned_mapping.companion.statistics import pearson
@@ -229,13 +229,7 @@ SHOWN = ("hbm", "greedy-tuned", "edit-search", "edit-search-prod", *ON_PRICES, "
 
 def speed_tables(result: Record) -> Html:
     """A table for each of `SPEEDS`: a row a program, all together last, a column a method."""
-    tables = []
-    for metric, caption in SPEEDS.items():
-        of_metric = [entry for entry in result["rows"] if entry["metric"] == metric]
-        cells = {(entry["instance"], entry["method"]): number(entry["value"]) for entry in of_metric}
-        names = sorted(dict.fromkeys(name for name, _ in cells), key=lambda name: name == "all")
-        tables.append(grid(caption, names, [m for m in SHOWN if any(m == key[1] for key in cells)], cells))
-    return Html("".join(tables))
+    return Html("".join(crossed_rows(result, title, metric, methods=SHOWN) for metric, title in SPEEDS.items()))
 
 
 def worst_instructions(result: Record, count: int = 8) -> Html:

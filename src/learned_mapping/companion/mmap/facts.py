@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,13 +130,19 @@ def find_moves(program: Program, is_output: bool) -> list[int]:
     return best[1]
 
 
+def state_after(program: Program, moves: Sequence[int]) -> Game:
+    """A game in which `moves` have been made."""
+    game = Game(program)
+    for move in moves:
+        game.step(int(move))
+    return game
+
+
 def run_state(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
     """A state and what each action does there: moves, buffer, and per action interval, offset, reward and copy time."""
     program, _ = compiled.load(instance)
     moves = find_moves(program, bool(config["is_output"]))
-    game = Game(program)
-    for move in moves:
-        game.step(move)
+    game = state_after(program, moves)
     b, actions = game.cursor, {}
     for action, name in enumerate(ACTION_NAMES):
         outcome = game.outcomes[action]

@@ -12,7 +12,7 @@ from learned_mapping import clock
 from learned_mapping.budget import Budget
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.mmap.runs import counted, judged
-from learned_mapping.companion.table import Record, Row, assembled, grouped, mean_row, row
+from learned_mapping.companion.table import Record, Row, assembled, grouped, mean_row, of_profile, row, sweep
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import Mapping, mapping_at
 from learned_mapping.mmap.methods import PLANS, solve
@@ -89,9 +89,8 @@ def run_offsets(method: str, instance: str, config: dict[str, Any], seed: int) -
 
 def plan_offsets(profile: str, seeds: int) -> list[Run]:
     """A run of every method on every instance."""
-    config = {"seconds": SECONDS.get(profile, SECONDS["full"])}
-    names = INSTANCES.get(profile, INSTANCES["full"])
-    return [Run("mmap.offsets", method, name, config) for name in names for method in METHODS]
+    config = {"seconds": of_profile(SECONDS, profile)}
+    return sweep("mmap.offsets", METHODS, of_profile(INSTANCES, profile), config)
 
 
 def assemble_offsets(profile: str, records: list[Record]) -> Record:

@@ -11,16 +11,7 @@ import numpy as np
 
 from learned_mapping.companion import results, statistics
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.mmap.runs import (
-    LEARNED,
-    XLA,
-    counted,
-    learned,
-    learning_rows,
-    num_buffers,
-    plan_one_round,
-    plan_run,
-)
+from learned_mapping.companion.mmap import runs
 from learned_mapping.companion.table import Record, Row, assembled, from_part, grouped, interval_row, mean_row, row
 from learned_mapping.mmap import methods as mmap_methods
 from learned_mapping.mmap.agent import config as agent_config
@@ -48,7 +39,7 @@ SECONDS = {"quick": (0.5, 0.5), "full": (20.0, 900.0), "paper": (300.0, 3600.0)}
 """CPU seconds of each search on one core: the short clock and the long one."""
 SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7200.0)}
 """Seconds on programs above `LARGE` buffers."""
-LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *LEARNED)
+LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *runs.LEARNED)
 """Methods that may run by the long clock."""
 TWICE = ("evolution-logits", "muzero")
 """Methods that the paper compares: twice the seeds on short programs, where evolution varies most."""
@@ -77,7 +68,7 @@ def workloads(profile: str) -> tuple[str, ...]:
 
 def seconds_for(profile: str, instance: str) -> tuple[float, float]:
     """CPU seconds of one search by the short and by the long clock."""
-    return (SECONDS_LARGE if num_buffers(instance) > LARGE else SECONDS)[profile]
+    return (SECONDS_LARGE if runs.num_buffers(instance) > LARGE else SECONDS)[profile]
 
 
 def plan_table2(profile: str, seeds: int) -> list[Run]:
@@ -85,20 +76,20 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
 
     Runs by the long clock are `Run.long`; in ``quick`` there are none, and the agent does not take part.
     """
-    runs = [plan_run(XLA, instance, {}) for instance in workloads(profile)]
+    planned = [runs.plan_run(runs.XLA, instance, {}) for instance in workloads(profile)]
     for instance in workloads(profile):
         short, long = seconds_for(profile, instance)
-        windows = num_buffers(instance) >= agent_config.LONG
+        windows = runs.num_buffers(instance) >= agent_config.LONG
         for method in (*METHODS, *IN_WINDOWS) if windows else METHODS:
-            clocks = [] if method in (MODEL_FREE, *LEARNED) else [short]
+            clocks = [] if method in (MODEL_FREE, *runs.LEARNED) else [short]
             if profile != "quick" and method in LONG:
                 clocks.append(long)
             for seconds in clocks:
                 twice = profile != "quick" and method in TWICE and not windows
                 repeats = seeds * (1 + twice) if mmap_methods.METHODS[method].random else 1
                 config, more = {"seconds": seconds}, {"long": seconds >= long > short}
-                runs += [plan_run(method, instance, config, seed, **more) for seed in range(repeats)]
-    return runs
+                planned += [runs.plan_run(method, instance, config, seed, **more) for seed in range(repeats)]
+    return planned
 
 
 def assemble_table2(profile: str, records: list[Record]) -> Record:
@@ -112,13 +103,13 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     for key, group in groups.items():
         outcomes = [record["result"] for record in group]
         entries.append(return_row(*key, group))
-        entries += learning_rows(*key, outcomes)
+        entries += runs.learning_rows(*key, outcomes)
         latencies = [result["costs"].get("latency_s", result["slow_s"]) for result in outcomes]
         entries.append(mean_row(*key, "latency_s", latencies))
-        if (key[0], XLA) in groups:
-            (baseline,) = groups[key[0], XLA]
+        if (key[0], runs.XLA) in groups:
+            (baseline,) = groups[key[0], runs.XLA]
             speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
-            entries.append(mean_row(*key, "speedup", speeds, baseline=XLA))
+            entries.append(mean_row(*key, "speedup", speeds, baseline=runs.XLA))
         spent = {name: [float(result[name]) for result in outcomes] for name in ("samples", "seconds")}
         entries += [mean_row(*key, metric, values) for metric, values in spent.items()]
         entries += best_found_rows(*key, outcomes)
@@ -127,7 +118,7 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     returns = returns_of(groups.values())
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
-            count, rule = sum(map(len, scores.values())), returns["greedy-tuned"] if method != XLA else None
+            count, rule = sum(map(len, scores.values())), returns["greedy-tuned"] if method != runs.XLA else None
             entries.append(interval_row("all", method, "return", statistics.mean_over_tasks(scores), n=count))
             if rule is not None:  # the compiler does not keep to the game's rules
                 value = statistics.probability_of_improvement(scores, rule)
@@ -137,7 +128,7 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     for method in CONTRASTED:
         everywhere = len(long.get(method, ())) >= len(short.get(method, ()))
         entries += contrasts(long if everywhere else short, method)
-    return assembled(entries) | counted(records)
+    return assembled(entries) | runs.counted(records)
 
 
 def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
@@ -180,7 +171,7 @@ def better(group: Sequence[Record]) -> list[Record]:
     by_clock: dict[float, list[Record]] = {}
     for record in group:
         by_clock.setdefault(record["config"].get("seconds", 0.0), []).append(record)
-    return max(by_clock.values(), key=lambda runs: np.mean([run["result"]["costs"].get("return", 0.0) for run in runs]))
+    return max(by_clock.values(), key=lambda mine: np.mean([r["result"]["costs"].get("return", 0.0) for r in mine]))
 
 
 def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
@@ -267,11 +258,11 @@ def assemble_fig5(profile: str, records: list[Record]) -> Record:
         if "curve" in entry:
             plain = {key: value for key, value in entry.items() if key != "games_curve"}
             entries += [plain, {**plain, "metric": "return_by_games", "curve": entry["games_curve"]}]
-    entries += learned(table)
+    entries += runs.learned(table)
     leads: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     for entry in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
         if entry["instance"] != "all":
-            size = "large" if num_buffers(entry["instance"]) > LARGE else "small"
+            size = "large" if runs.num_buffers(entry["instance"]) > LARGE else "small"
             leads.setdefault((size, entry["method"]), []).append((entry["value"], entry["low"], entry["high"]))
     for key, values in leads.items():
         entries.append(interval_row(*key, "lead", np.mean(values, axis=0), n=len(values), baseline=BEST_EVOLUTION))
@@ -283,8 +274,8 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
 
     def plan(method: str, name: str, seed: int) -> Run:
         if method == BOTH:
-            return plan_one_round(name, ABLATION_SECONDS, seed)
-        return plan_run(method, name, {"seconds": ABLATION_SECONDS}, seed, long=True)
+            return runs.plan_one_round(name, ABLATION_SECONDS, seed)
+        return runs.plan_run(method, name, {"seconds": ABLATION_SECONDS}, seed, long=True)
 
     return [
         plan(method, name, seed)
@@ -302,7 +293,7 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
     entries: list[Row] = []
     groups = grouped(records)
     for key, group in groups.items():
-        entries += [return_row(*key, group), *learning_rows(*key, [record["result"] for record in group])]
+        entries += [return_row(*key, group), *runs.learning_rows(*key, [record["result"] for record in group])]
         entries.append(mean_row(*key, "moves_per_game", [moves_per_game(key[1])] * len(group)))
         if all("best_found" in record["result"] for record in group):
             entries.append(mean_row(*key, "best_found", [record["result"]["best_found"] for record in group]))
@@ -318,7 +309,7 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
             for one, other in ((arm, BOTH), (BOTH, arm)):
                 values = [best_after(r["result"]["curve"], shared / weight[one]) for r in both[one]]
                 entries.append(mean_row(name, one, metric, values, games=shared, baseline=other))
-    return assembled(entries) | counted(records)
+    return assembled(entries) | runs.counted(records)
 
 
 def moves_per_game(arm: str) -> float:

@@ -12,7 +12,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
 from learned_mapping.mmap.rules.kernel import NUM_FEATURES
-from learned_mapping.mmap.rules.state import ProgramArrays, new_state, program_arrays, share
+from learned_mapping.mmap.rules.state import ProgramArrays, new_state, positive_mean, program_arrays, share
 from learned_mapping.programs.program import Program
 
 
@@ -34,20 +34,13 @@ _NO_WEIGHTS = np.zeros((2, NUM_FEATURES))
 _NO_CHANCE = np.random.default_rng(0)  # For the policies that draw nothing.
 
 
-def _positive_mean(values: np.ndarray) -> float:
-    mean = float(np.mean(values)) if len(values) else 0.0
-    return mean if mean > 0 else 1.0
-
-
 class Game:
     """A game of one program, step by step; of its `ProgramArrays` where many games are made, which is cheaper."""
 
     def __init__(self, program: Program | ProgramArrays):
         self.program = program_arrays(program)
         self.state = new_state(self.program)
-        self.scale = np.array(
-            [_positive_mean(self.program.buffers["benefit_s"]), _positive_mean(self.program.supply_s)]
-        )
+        self.scale = np.array([positive_mean(self.program.buffers["benefit_s"]), positive_mean(self.program.supply_s)])
         self._settle()
 
     def _settle(self) -> None:

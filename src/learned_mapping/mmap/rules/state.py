@@ -100,6 +100,12 @@ def share(program: Program | ProgramArrays, saved_s: float) -> float:
     return saved_s / program.possible_saving_s if program.possible_saving_s > 0 else 0.0
 
 
+def positive_mean(values: np.ndarray) -> float:
+    """The mean, 1 where it is not above 0 or there are no values: a unit to measure by."""
+    mean = float(np.mean(values)) if len(values) else 0.0
+    return mean if mean > 0 else 1.0
+
+
 NONE = -1
 
 TENSOR = record("end offset rectangle in_hbm_from")

@@ -51,11 +51,11 @@ class ThresholdRule:
         return weights
 
 
-def greedy_tuned(search: Search, share: float = 1.0) -> ThresholdRule:
+def greedy_tuned(search: Search, share: float = 1.0) -> None:
     """The best of `greedy` and of the threshold rules tried: a coarse grid, then a pattern search over four numbers.
 
     The games this takes are the method's own search and count as its samples; nothing is carried over from program to
-    program. Stops after `MAX_GAMES` or this share of the budget. Returns the best rule.
+    program. Stops after `MAX_GAMES` or this share of the budget.
     """
     greedy(search)
     values: dict[ThresholdRule, float] = {}
@@ -75,7 +75,6 @@ def greedy_tuned(search: Search, share: float = 1.0) -> ThresholdRule:
         value(ThresholdRule(price=price, copy_price=copy_price, foresight=foresight))
     for start in sorted(values, key=values.get, reverse=True)[:STARTS]:
         _pattern_search(start, value, stop)
-    return max(values, key=values.get)
 
 
 def _pattern_search(best: ThresholdRule, value: Callable[[ThresholdRule], float], stop: Callable[[], bool]) -> None:

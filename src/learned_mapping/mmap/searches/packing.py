@@ -322,10 +322,6 @@ def search(p: Pieces, s: State, capacity: int, order: np.ndarray, nodes: int) ->
                 step = CHOOSE
 
 
-def _code(order: str) -> int:
-    return sum(3 ** (2 - i) * "WAT".index(letter) for i, letter in enumerate(order))
-
-
 def pack(pieces: Pieces, capacity: int, go_on: Callable[[], bool], nodes: int | None = None) -> np.ndarray | None:
     """Offsets [N] in bytes at which all pieces fit below `capacity`; None where none were found.
 

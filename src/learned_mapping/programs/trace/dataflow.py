@@ -468,15 +468,12 @@ def held_functions(params: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def called(equation: Any) -> Any:
-    """The function that an equation only calls: among its parameters, with as many operands and results; or None."""
+    """The jaxpr that an equation only calls: among its parameters, with as many operands and results; or None."""
     if equation.primitive.name in RULES or equation.primitive.name == "pallas_call":
         return None
-    for leaf in jax.tree_util.tree_leaves(tuple(equation.params.values())):
-        jaxpr = leaf.jaxpr if isinstance(leaf, jex.ClosedJaxpr) else leaf
-        if isinstance(jaxpr, jex.Jaxpr) and len(jaxpr.invars) == len(equation.invars):
-            if len(jaxpr.outvars) == len(equation.outvars):
-                return leaf
-    return None
+    sizes = len(equation.invars), len(equation.outvars)
+    alike = (held for held in held_functions(equation.params) if (len(held.invars), len(held.outvars)) == sizes)
+    return next(alike, None)
 
 
 def work_of(
@@ -503,19 +500,17 @@ def work_of_equation(equation: Any) -> tuple[float, tuple[str, ...]]:
     if kind == "scan":
         return flop * int(params["length"]), unknown
     if kind == "while":
-        count = trip_count(equation, literals(equation))
+        count = trip_count(equation)
         return (flop, (*unknown, kind)) if count is None else (flop * count, unknown)
     return flop, unknown
 
 
-def literals(equation: Any) -> list[Any]:
-    """An equation's operands that are numbers in the program's text, None for the others."""
-    return [v.val if isinstance(v, jex.Literal) else None for v in equation.invars]
-
-
-def trip_count(equation: Any, numbers: Sequence[Any]) -> int | None:
+def trip_count(equation: Any, numbers: Sequence[Any] | None = None) -> int | None:
     """The most times that a `while` runs: where its condition, or a part of it joined by *and*, compares a counter with
-    a number, and its body adds a number to it. `numbers` are the operands' values where the program's text has them."""
+    a number, and its body adds a number to it. `numbers` are the operands' values where the program's text has them, by
+    default those that stand in the equation itself."""
+    if numbers is None:
+        numbers = [v.val if isinstance(v, jex.Literal) else None for v in equation.invars]
     params = equation.params
     condition, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
     first, fixed = params["cond_nconsts"], params["body_nconsts"]

@@ -215,14 +215,6 @@ RULES: dict[str, Rule] = {
 }  # fmt: skip
 """Primitive -> its FLOP. What is not here either holds a function, whose operations count, or is of unknown cost."""
 
-CALLS = frozenset(
-    "jit pjit closed_call core_call call custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr custom_jvp_call_jaxpr "
-    "checkpoint remat2 remat_opt custom_lin custom_linear_solve linear_call composite custom_partitioning "
-    "custom_vmap_call shard_map pallas_call core_map mpmd_map run_state run_scoped jaxpr_call eval_jaxpr "
-    "call_hi_primitive call_hi_primitive_linearized stage scan cond while".split()
-)
-"""Primitives of JAX that hold functions. Any other that does is entered as well."""
-
 
 def primitive_flop(name: str, operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
     """Floating-point operations of one equation; one per element of the results where no rule is known.
@@ -235,25 +227,6 @@ def primitive_flop(name: str, operands: Sequence[Any], results: Sequence[Any], p
     if rule is None:
         return _out(results)
     return float(rule(operands, results, params)) if results or name in IN_PLACE_UPDATES else 0.0
-
-
-def rule_name(name: str) -> str:
-    """The word for how a primitive is charged, ``unknown`` where it is not known."""
-    words = {
-        "transcendental": TRANSCENDENTAL, "series": SERIES, "element-wise": ELEMENT_WISE, "mark": MARKS,
-        "none": SILENT, "movement": MOVEMENT, "reduction": REDUCTIONS, "its function": CALLS,
-    }  # fmt: skip
-    word = next((word for word, names in words.items() if name in names), None)
-    return word or ("closed form" if name in RULES else "unknown")
-
-
-def installed_primitives() -> dict[str, str]:
-    """Every primitive that the installed JAX names in public -> how it is charged (`rule_name`); in alphabetical
-    order."""
-    from jax.extend.core import primitives
-
-    names = {value.name for key, value in vars(primitives).items() if key.endswith("_p")}
-    return {name: rule_name(name) for name in sorted(names)}
 
 
 def bytes_read(name: str, operands: Sequence[Any], results: Sequence[Any]) -> list[int]:
@@ -278,7 +251,3 @@ def nbytes(value: Any) -> int:
     packed = re.match(r"u?int([124])$|float(4)_", str(dtype))
     bits = int(packed[1] or packed[2]) if packed else 8 * int(dtype.itemsize)
     return -(-elements(value) * bits // 8)
-
-
-if __name__ == "__main__":
-    print("\n".join(f"{name}: {rule}" for name, rule in installed_primitives().items()))

@@ -20,7 +20,6 @@ from learned_mapping.programs.trace.dataflow import (
     closed_jaxpr,
     flatten,
     held_functions,
-    literals,
     trip_count,
     widths,
 )
@@ -143,7 +142,7 @@ def _primitives(
             every = [True] * params["num_carry"] + used[params["num_carry"] :]
             yield from _primitives(params["jaxpr"].jaxpr, times * int(params["length"]), part, asked, every)
         elif kind == "while":
-            count = trip_count(equation, literals(equation)) or 1
+            count = trip_count(equation) or 1
             for body in (params["cond_jaxpr"], params["body_jaxpr"]):
                 yield from _primitives(body.jaxpr, times * count, part, asked)
         elif kind == "cond":
@@ -154,8 +153,7 @@ def _primitives(
         elif kind == "custom_linear_solve":
             yield from _primitives(params["jaxprs"].solve.jaxpr, times, part, asked, used)
         elif (function := called(equation)) is not None:
-            opened = function.jaxpr if isinstance(function, jex.ClosedJaxpr) else function
-            yield from _primitives(opened, times, part, asked, used)
+            yield from _primitives(function, times, part, asked, used)
         elif kind not in MARKS and (kind in RULES or not any(held_functions(params))):
             yield kind, _alone(jaxpr, equation, asked), times, part
 
