@@ -7,7 +7,7 @@ import pytest
 
 from by_hand import chain_edges, hand_graph
 from learned_mapping.companion.datasets.manifest import SPLITS
-from learned_mapping.companion.datasets.registry import SETS, builder
+from learned_mapping.companion.datasets.registry import SETS, stored_manifest, builder
 from learned_mapping.companion.mcm import graphs as mcm
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
@@ -40,7 +40,9 @@ def sources_of_parameters(graph: ComputationGraph) -> list[str]:
 @pytest.fixture(scope="module")
 def stored():
     """Name -> graph as it stands in its file."""
-    return {name: read_graph(SETS["mcm-graphs"].path / mcm.manifest().item(name).file) for name in mcm.names()}
+    return {
+        name: read_graph(SETS["mcm-graphs"].path / stored_manifest(mcm.PLAIN).item(name).file) for name in mcm.names()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +56,14 @@ def bert_graph() -> ComputationGraph:
 
 def test_counts_are_the_papers():
     """Would catch a graph lost, moved to another split, or added to the table but not to the files."""
-    manifest = mcm.manifest()
+    manifest = stored_manifest(mcm.PLAIN)
     assert {split: len(manifest.split(split)) for split in SPLITS} == {"train": 66, "validation": 5, "test": 16}
     assert {item.name: (item.split, item.facts["family"]) for item in manifest.items} == mcm_members.members()
 
 
 def test_splits_share_no_family_and_no_two_graphs_a_topology():
     """Would catch a test graph of an architecture, or of a shape, that training has seen."""
-    manifest = mcm.manifest()
+    manifest = stored_manifest(mcm.PLAIN)
     families = [{item.facts["family"] for item in manifest.split(split)} for split in SPLITS]
     assert not any(a & b for a, b in itertools.combinations(families, 2))
     assert len({item.facts["topology"] for item in manifest.items}) == 87
@@ -71,7 +73,7 @@ def test_splits_share_no_family_and_no_two_graphs_a_topology():
 
 def test_files_are_as_listed_and_distinct_after_folding_too(stored):
     """Would catch a file changed without its manifest, and folding that makes two graphs the same."""
-    for item in mcm.manifest().items:
+    for item in stored_manifest(mcm.PLAIN).items:
         graph = stored[item.name]
         assert graph.name == item.name and graph.digest == item.digest
         assert file_sha256(SETS["mcm-graphs"].path / item.file) == item.sha256
@@ -97,20 +99,20 @@ def test_attention_is_told():
 def test_graphs_are_what_the_code_makes():
     """Would catch stored graphs that no longer follow from the code; three, since all would take half a minute."""
     for name in REBUILT:
-        assert mcm_members.generate(name).digest == mcm.manifest().item(name).digest
+        assert mcm_members.generate(name).digest == stored_manifest(mcm.PLAIN).item(name).digest
 
 
 def test_facts_are_what_the_code_measures(stored):
     """Would catch facts that no longer follow from graph, chip model, folding, optimum and greedy rules."""
     for name in ("squeezenet", "gru_writer_1x6"):
-        item = mcm.manifest().item(name)
+        item = stored_manifest(mcm.PLAIN).item(name)
         measured = mcm_facts.facts(stored[name])
         assert measured == {key: item.facts[key] for key in measured}
 
 
 def test_chips_obey_their_rule():
     """Would catch more chips than the chain rule or the largest op allow, and test graphs that need but a few."""
-    for item in mcm.manifest().items:
+    for item in stored_manifest(mcm.PLAIN).items:
         count, actual = mcm.chips(item.name), item.facts
         assert count in mcm_chips.CHIP_COUNTS and count <= actual["longest_chain_chips"]
         assert count == min(mcm_chips.CHIP_COUNTS) or actual["largest_op_share"] * count <= 1.001
@@ -120,7 +122,7 @@ def test_chips_obey_their_rule():
 
 def test_facts_do_not_contradict_each_other():
     """Would catch an optimum below its bound, and a greedy rule below the optimum."""
-    for item in mcm.manifest().items:
+    for item in stored_manifest(mcm.PLAIN).items:
         actual = item.facts
         assert actual["greedy_naive_above_percent"] >= 0 and actual["greedy_careful_above_percent"] >= 0
         assert actual["exact"] == (actual["optimum_s"] is not None)
