@@ -16,7 +16,7 @@ MOST = {
     "src/learned_mapping/regal": 4688,  # 4,570 before GAS, IDRS and the choice of a cut
     "data/builders": 9244,  # 9,205 before the benchmark's mappings were verified
     "book/_extensions": 1616,  # 1,560 before numbers in the text came from the code
-    "tests": 21420,  # 21,129 before the compiler's cycles decided Figure 6, and tests of a stranger's faults
+    "tests": 21422,  # 21,129 before the compiler's cycles decided Figure 6, and tests of a stranger's faults
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from by_hand import chain_edges, hand_graph
 from learned_mapping.companion.datasets.manifest import SPLITS
-from learned_mapping.companion.datasets.registry import SETS, stored_manifest, builder
+from learned_mapping.companion.datasets.registry import SETS, builder, stored_manifest
 from learned_mapping.companion.mcm import graphs as mcm
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
