@@ -55,6 +55,13 @@ def _not_the_first_use(monkeypatch):
 
 
 @pytest.fixture
+def own_folders(tmp_path, monkeypatch):
+    """Folders of the test's own for data and builds."""
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
+
+
+@pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The current folder, with one valid file of each kind."""
     for name, value in VALID.items():

@@ -3,14 +3,9 @@
 from collections.abc import Iterator
 
 import numpy as np
+from learned_mapping_builders.outside_graphs import Edges, cost_graph, exported, side_by_side
 
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.programs.graph import ComputationGraph
-
-outside = builder("outside_graphs")
-Edges, side_by_side, exported, cost_graph = (
-    outside.Edges, outside.side_by_side, outside.exported, outside.cost_graph,
-)  # fmt: skip
 
 
 def layers(n: int) -> Edges:

@@ -7,14 +7,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from learned_mapping_builders.building import write_manifest
+from learned_mapping_builders.synthetic_programs import random_program
 
 from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.mmap import env
+from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.mapping import Mapping, make_mapping, write_mapping
 from learned_mapping.mmap.rules.play import Game, PlayedGame
 from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.program import Program
-from synthetic_programs import random_program
+
+SMALL = AgentConfig(
+    games=16, moves=16, cold_games=4, simulations=4, width=32, latent=16, id_width=4, batch=64, updates=8,
+    unroll=2, learning_rate=3e-3, average=0.5, replay=4000, evaluate_every=0, evaluation_games=16,
+)  # fmt: skip
+"""An agent that trains in seconds."""
 
 
 def hard_program(seed: int, num_buffers: int | None = None) -> Program:

@@ -22,10 +22,8 @@ from learned_mapping.learning.checkpoint import read_checkpoint
 
 
 @pytest.fixture
-def folder(folder, tmp_path, monkeypatch):
+def folder(folder, own_folders, monkeypatch):
     """Beside the valid files: folders of its own for data and builds, and two toys for artifacts."""
-    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
     install(monkeypatch, TOY, BROKEN)
     return folder
 

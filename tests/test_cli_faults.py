@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cli_files import COSTGRAPH, GRAPH, MAPPING, PARTITION, PROGRAM, SCHEDULE, VALID, command, edited
+from cli_files import COSTGRAPH, GRAPH, MAPPING, PARTITION, PROGRAM, SCHEDULE, VALID, command, edited, refused, run
 from learned_mapping.cli import main
 
 NAN, INF = float("nan"), float("inf")
@@ -145,16 +145,11 @@ def folder(tmp_path_factory):
 def complaint(capsys, arguments, path, folder) -> str:
     """Runs a command that must fail; returns its one line, having checked everything but the field."""
     before = sorted(folder.rglob("*"))
-    code = main(arguments)
-    captured = capsys.readouterr()
-    assert code == 2, captured.err
-    assert captured.out == ""
-    lines = captured.err.splitlines()
-    assert len(lines) == 1, captured.err
-    assert lines[0].startswith(f"lmap: {path}: "), lines[0]
-    assert "Traceback" not in lines[0] and lines[0].isprintable()
+    code, out, err = run(capsys, *arguments)
+    line = refused(code, err)
+    assert out == "" and line.startswith(f"lmap: {path}: ") and "Traceback" not in line, line
     assert sorted(folder.rglob("*")) == before, "something was written"
-    return lines[0].removeprefix(f"lmap: {path}: ")
+    return line.removeprefix(f"lmap: {path}: ")
 
 
 @pytest.mark.parametrize("kind", VALID)

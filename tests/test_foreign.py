@@ -7,8 +7,9 @@ import os
 
 import numpy as np
 import pytest
+from learned_mapping_builders import outside_graphs as outside
 
-from foreign_graphs import foreign_graphs, outside
+from foreign_graphs import foreign_graphs
 from learned_mapping.errors import LearnedMappingError, MissingNetworkError
 from learned_mapping.problem import problem, solve
 

@@ -201,17 +201,13 @@ def layouts() -> dict[str, Any]:
 def alexnet() -> dict[str, Any]:
     """AlexNet's buffers for the greedy rule, and for each capacity the best mapping found and a bound."""
     program, _, best, value = _alexnet()
-    bound = [
-        row["value"]
-        for row in results.stored("mmap.bound")["rows"]
-        if (row["instance"], row["method"], row["metric"]) == (program.name, "bound", "return")
-    ]
+    bound = results.value(results.load("mmap.bound"), instance=program.name, method="bound", metric="return")
     limits, held = {}, [0.0, []]  # what fits a smaller memory fits a larger one
     for capacity in ALEXNET_MIB:
         case = program.with_memory(fast_bytes=capacity * MIB)
         if case.fast_bytes == program.fast_bytes:
             held = [value, _layout(program, best)]
-            limits[capacity] = [value, bound[0], held[1]]
+            limits[capacity] = [value, bound, held[1]]
             continue
         result = mmap.solve(case, "edit-search", seed=0, samples=ALEXNET_SAMPLES)
         if not mmap.validate(case, result.solution).valid:

@@ -1,6 +1,7 @@
 """The pictures of explorables for print, and for readers without scripts; and bars of stored results."""
 
 import html
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -92,9 +93,7 @@ def _race(data: dict[str, Any], label: str) -> str:
 
 
 def _claims(data: dict[str, Any], label: str) -> str:
-    counts: dict[str, int] = {}
-    for claim in data["claims"]:
-        counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
+    counts = Counter(claim["verdict"] for claim in data["claims"])
     return bars([(verdict, count, str(count)) for verdict, count in counts.items()], label)
 
 

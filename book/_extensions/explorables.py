@@ -16,6 +16,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from learned_mapping.companion.ledger import page_of
+from learned_mapping.programs.json_io import write_bytes
 
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "game": ("explorable", "game_rules", "game"),
@@ -53,10 +54,8 @@ def data_of(name: str) -> dict[str, Any]:
     digest = execution_cache.digest_of(("src", "data", "book/claims.yml", "book/_extensions/explorable_data.py"))
     kept = Path(__file__).resolve().parents[1] / "_build" / "explorables" / digest / f"{name}.json"
     if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(explorable_data.MAKERS[name](), allow_nan=False, separators=(",", ":"))
-        kept.with_suffix(".new").write_text(text)
-        kept.with_suffix(".new").rename(kept)
+        write_bytes(kept, text.encode())
     return json.loads(kept.read_text())
 
 

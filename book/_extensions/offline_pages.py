@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import figures
+import page_check
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
@@ -145,9 +146,7 @@ def _finish(app, exception) -> None:
     if exception is not None or app.builder.name != "html":
         return
     folder, words = Path(app.outdir), {}
-    for path in sorted(folder.rglob("*.html")):
-        if path.relative_to(folder).parts[0] == "_static":
-            continue
+    for path in page_check.pages_of(folder):
         page = ICONS.sub("", path.read_text(encoding="utf-8")).replace("</body>", REACHED, 1)
         page = described(page, "../" * (len(path.relative_to(folder).parts) - 1))
         page = page.replace(

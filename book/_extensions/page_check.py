@@ -24,11 +24,12 @@ def is_external(address: str) -> bool:
 class _Page(HTMLParser):
     """Collects what a page fetches and what it links to."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
         self.fetched: list[str] = []
         self.linked: list[str] = []
         self._in_style = False
+        self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = {name: value for name, value in attributes if value}
@@ -55,7 +56,7 @@ def _css_addresses(text: str) -> list[str]:
     return [first or second for first, second in CSS_URL.findall(text)]
 
 
-def _pages(folder: Path) -> list[Path]:
+def pages_of(folder: Path) -> list[Path]:
     """The rendered pages; the theme leaves templates of its own under ``_static``."""
     return [path for path in sorted(folder.rglob("*.html")) if path.relative_to(folder).parts[0] != "_static"]
 
@@ -63,12 +64,10 @@ def _pages(folder: Path) -> list[Path]:
 def external_resources(folder: Path) -> list[str]:
     """One line for each thing that a page or style sheet under `folder` would load from elsewhere."""
     faults = []
-    pages = set(_pages(folder))
+    pages = set(pages_of(folder))
     for path in sorted(folder.rglob("*")):
         if path in pages:
-            page = _Page()
-            page.feed(path.read_text(encoding="utf-8"))
-            addresses = page.fetched
+            addresses = _Page(path).fetched
         elif path.suffix == ".css":
             addresses = _css_addresses(path.read_text(encoding="utf-8"))
         else:
@@ -81,9 +80,8 @@ def external_resources(folder: Path) -> list[str]:
 def broken_links(folder: Path) -> list[str]:
     """One line for each file that a page under `folder` links to or loads and that is not there."""
     faults = []
-    for path in _pages(folder):
-        page = _Page()
-        page.feed(path.read_text(encoding="utf-8"))
+    for path in pages_of(folder):
+        page = _Page(path)
         for address in page.fetched + page.linked:
             parts = urlsplit(address)
             if parts.scheme or parts.netloc or not parts.path:

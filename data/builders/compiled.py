@@ -14,7 +14,7 @@ from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import Mapping as BufferMapping
 from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.json_io import expect_schema, file_sha256, read_json, write_json
+from learned_mapping.programs.json_io import file_sha256, read_json, write_bytes, write_json
 from learned_mapping.programs.program import MAX_VARIED, Program
 
 from .building import Items
@@ -65,7 +65,6 @@ def build(
 def price_all(chosen: Iterable[str], journal: Path) -> Prices:
     """Prices workloads one after the other, each with what the others have found. The folder
     `journal` gets a file of prices for each finished one, so that an interrupted run goes on."""
-    journal.mkdir(parents=True, exist_ok=True)
     known: Prices = {}
     for path in sorted(journal.glob("*.json")):
         _merge(known, json.loads(path.read_text()))
@@ -75,8 +74,7 @@ def price_all(chosen: Iterable[str], journal: Path) -> Prices:
             compilation, program, planned = _compile(name)
             mine = {item.signature: known[item.signature] for item in planned if item.signature in known}
             mine = price_in_stages(compilation.before_text, program, planned, known=mine)
-            done.with_suffix(".new").write_text(json.dumps(mine))
-            done.with_suffix(".new").rename(done)
+            write_bytes(done, json.dumps(mine).encode())
             _merge(known, mine)
     return known
 
@@ -133,10 +131,10 @@ def facts(extracted: Extracted, program: Program, mapping: BufferMapping) -> dic
 
 def read_prices(path: Path) -> Prices:
     """Cycles by signature and subset; raises `InputError` for a damaged file."""
-    node = read_json(path)
-    expect_schema(node, "prices")
     prices: Prices = {}
-    for signature, subsets in node.object(("schema", "prices"))["prices"].mapping(MAX_SIGNATURES).items():
+    for signature, subsets in (
+        read_json(path, "prices").object(("schema", "prices"))["prices"].mapping(MAX_SIGNATURES).items()
+    ):
         prices[signature] = {
             key: None if cycles.value is None else cycles.integer(0, 2**53)
             for key, cycles in subsets.mapping(1 << MAX_VARIED).items()

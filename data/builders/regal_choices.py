@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,7 @@ from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brk
 from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search
 
 from .training.command import say, write_tuning
-from .training.regal_networks import gap_percent, search
-from .training.regal_sets import examples, references, validation_instances
+from .training.regal_sets import examples, references, search, validation_instances
 
 LAW_GRAPHS = 8  # Training graphs of each dataset for the grids of laws without a network.
 VALIDATION = {"traced": 77, "synthetic": 24}
@@ -124,6 +123,11 @@ def choose_parameters() -> dict[str, Any]:
             record[f"{name} {objective}"] = {"best": best, "grid": rows}
             say(f"{name} {objective} {best}")
     return record
+
+
+def gap_percent(costs: Iterable[float], best: np.ndarray) -> float:
+    """Geometric-mean gap in percent."""
+    return float(100 * (np.exp(np.log(np.array(list(costs)) / best).mean()) - 1))
 
 
 def grid(

@@ -35,7 +35,7 @@ def _grid(family: str, model: str, modes: Sequence[str], name: str = "", **optio
     return rows
 
 
-def _staged(family: str, model: str, modes: Sequence[str], option: str, stages: Sequence[Sequence], rows: str) -> list:
+def _staged(family: str, model: str, modes: Sequence[str], stages: Sequence[Sequence], rows: str) -> list:
     """Configurations by blocks per stage, such as "1 2": the stages' own channels, that many blocks in each.
 
     Args:
@@ -47,7 +47,7 @@ def _staged(family: str, model: str, modes: Sequence[str], option: str, stages: 
         counts = [int(count) for count in row.split()]
         value = tuple(_with_blocks(stage, count) for stage, count in zip(stages, counts))
         name = "-".join([family, *map(str, counts), mode])
-        configurations.append(Configuration(name, family, model, mode, {option: value}))
+        configurations.append(Configuration(name, family, model, mode, {"stages": value}))
     return configurations
 
 
@@ -85,15 +85,12 @@ CONFIGURATIONS: tuple[Configuration, ...] = (
         for mode, most in ((INFERENCE, 9), (GRADIENT, 8))
         for n in range(1, most + 1)
     ),
-    *_staged("mnasnet", "mnasnet_inference", _I, "stages", MNASNET_B1, _STAGES + ",3 3 3 2 4 1"),
-    *_staged("mnasnet", "mnasnet_inference", _G, "stages", MNASNET_B1, _STAGES),
-    *_staged("efficientnet", "efficientnet_inference", _I, "stages", EFFICIENTNET_B0, _STAGES + ",1 2 2 3 3 4 1"),
-    *_staged("efficientnet", "efficientnet_inference", _G, "stages", EFFICIENTNET_B0, _SMALL_STAGES),
-    *_staged(
-        "shufflenet", "shufflenet_inference", _IG, "stages", SHUFFLENET_STAGES,
-        "1,2,3,4,1 1,2 1,1 2,2 2,3 2,1 1 1,2 1 1",
-    ),
-    *_staged("shufflenet", "shufflenet_inference", _I, "stages", SHUFFLENET_STAGES, "2 2 2,3 3 3,4 4 4,4 8 4"),
+    *_staged("mnasnet", "mnasnet_inference", _I, MNASNET_B1, _STAGES + ",3 3 3 2 4 1"),
+    *_staged("mnasnet", "mnasnet_inference", _G, MNASNET_B1, _STAGES),
+    *_staged("efficientnet", "efficientnet_inference", _I, EFFICIENTNET_B0, _STAGES + ",1 2 2 3 3 4 1"),
+    *_staged("efficientnet", "efficientnet_inference", _G, EFFICIENTNET_B0, _SMALL_STAGES),
+    *_staged("shufflenet", "shufflenet_inference", _IG, SHUFFLENET_STAGES, "1,2,3,4,1 1,2 1,1 2,2 2,3 2,1 1 1,2 1 1"),
+    *_staged("shufflenet", "shufflenet_inference", _I, SHUFFLENET_STAGES, "2 2 2,3 3 3,4 4 4,4 8 4"),
     *_grid("ssd", "ssd_inference", _IG),
     *_grid("autoencoder", "autoencoder_train", _T, levels=(1, 2, 3, 4, 5)),
     *_grid("alphazero", "alphazero_train", _T, blocks=(0, 1, 2)),
@@ -112,10 +109,9 @@ CONFIGURATIONS: tuple[Configuration, ...] = (
     *_grid("lstm", "seq2seq_train", _T, "lstm-seq2seq", layers=(1,), length=(2, 3)),
     # Validation families.
     *_staged(
-        "convnext", "convnext_inference", _I, "stages", CONVNEXT_TINY,
-        "1,2,3,1 1,2 1,2 2,1 1 1,2 2 2,1 1 1 1,2 2 2 2,3 3 3 1",
+        "convnext", "convnext_inference", _I, CONVNEXT_TINY, "1,2,3,1 1,2 1,2 2,1 1 1,2 2 2,1 1 1 1,2 2 2 2,3 3 3 1"
     ),
-    *_staged("convnext", "convnext_inference", _G, "stages", CONVNEXT_TINY, "1,2,3,1 1,2 1,2 2,1 1 1"),
+    *_staged("convnext", "convnext_inference", _G, CONVNEXT_TINY, "1,2,3,1 1,2 1,2 2,1 1 1"),
     *_grid("mixer", "mlp_mixer_inference", _I, layers=(1, 2, 3, 4, 5, 6, 7, 8)),
     *_grid("mixer", "mlp_mixer_inference", _G, layers=(1, 2)),
     *_grid("vit", "vit_inference", _I, layers=(1, 2, 3, 4, 5, 6)),

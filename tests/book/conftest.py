@@ -1,8 +1,14 @@
-"""One browser for all tests of the book; without one they say that they are skipped."""
+"""One browser for all tests of the book; without one they say that they are skipped. And the book's own modules."""
+
+import sys
+from pathlib import Path
 
 import pytest
 
 from book.browser import Browser, executable
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+sys.path[:0] = [str(BOOK), str(BOOK / "_extensions")]
 
 
 @pytest.fixture(scope="session")

@@ -2,22 +2,20 @@
 
 import re
 import struct
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import explorables
+import figures
+import glossary
+import numbered
+import offline_pages
+import typography
 from docutils import nodes
 from docutils.utils import new_document
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
-sys.path.insert(0, str(BOOK / "_extensions"))
-import explorables  # noqa: E402
-import figures  # noqa: E402
-import glossary  # noqa: E402
-import numbered  # noqa: E402
-import offline_pages  # noqa: E402
-import typography  # noqa: E402
 
 
 def test_figures_and_tables_are_numbered_and_captioned():

@@ -12,14 +12,13 @@ import signal
 import sys
 from pathlib import Path
 
+import notebooks
 import pytest
 
 from learned_mapping.companion import knobs as knobs_module
 from learned_mapping.errors import LearnedMappingError
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
-sys.path[:0] = [str(BOOK), str(BOOK / "_extensions")]
-import notebooks  # noqa: E402
 
 LIMIT_S = 10
 """Of computing, so that a busy machine makes nobody late."""

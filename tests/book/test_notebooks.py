@@ -7,21 +7,19 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import sysconfig
 import venv
 from pathlib import Path
 
+import execute_notebooks
 import nbformat
+import notebooks
 import pytest
 
 from learned_mapping.companion import knobs as knobs_module
 from learned_mapping.companion.knobs import STATIC, knobs
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
-sys.path[:0] = [str(BOOK), str(BOOK / "_extensions")]
-import execute_notebooks  # noqa: E402
-import notebooks  # noqa: E402
 
 SOURCES = [p for p in BOOK.rglob("*.md") if not {"_build", ".ipynb_checkpoints"} & set(p.parts)]
 PAGES = sorted(p.relative_to(BOOK).with_suffix("").as_posix() for p in SOURCES)

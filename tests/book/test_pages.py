@@ -12,8 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-PROJECT = Path(__file__).resolve().parents[2]
-HTML = PROJECT / "book" / "_build" / "html"
+HTML = Path(__file__).resolve().parents[2] / "book" / "_build" / "html"
 NO_PAGES = ("genindex.html", "search.html")
 PAGES = sorted(
     path.relative_to(HTML).as_posix()
@@ -90,9 +89,6 @@ def words_of(page: str) -> int:
 
 def test_the_book_is_short():
     """Words of the chapters, code and formulas left out, and those that stored numbers fill in."""
-    import sys
-
-    sys.path.insert(0, str(PROJECT / "book" / "_extensions"))
     import sentences
 
     count = {page: words_of(page) for page in PAGES if (HTML / "_sources" / page).with_suffix(".md").exists()}

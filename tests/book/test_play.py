@@ -5,16 +5,15 @@ Each explorable stands on a page of its own, with its data computed as for the b
 
 import json
 import re
-import sys
 from pathlib import Path
 
+import explorables
 import pytest
 
-BOOK = Path(__file__).resolve().parents[2] / "book"
-sys.path.insert(0, str(BOOK / "_extensions"))
-import explorables  # noqa: E402
+from learned_mapping.mmap.rules.actions import toy_program
 
-from learned_mapping.mmap.rules.actions import toy_program  # noqa: E402
+BOOK = Path(__file__).resolve().parents[2] / "book"
+
 
 SCRIPTS = BOOK / "extra" / "explorables"
 LANES = ("brkga", "regal", "fiedler")

@@ -6,34 +6,29 @@ reward, a repair that draws otherwise, a schedule of another length.
 
 import itertools
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from explorable_data import graph_json, program_json
+from learned_mapping_builders.synthetic_programs import random_program
 
-PROJECT = Path(__file__).resolve().parents[2]
-SCRIPTS = PROJECT / "book" / "extra" / "explorables"
-sys.path.insert(0, str(PROJECT / "book" / "_extensions"))
+from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, chip_memory
+from learned_mapping.mcm.agent.credit import SHARP, flow_gains
+from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair, sample_repair
+from learned_mapping.mcm.searches.moves import move_arrays, single_moves
+from learned_mapping.mcm.validate import validate
+from learned_mapping.mmap.rules.actions import toy_program
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.mmap.searches.greedy import ThresholdRule
+from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal.rules.decode import evaluate, make_workspace
+from learned_mapping.regal.rules.instance import Instance
 
-from explorable_data import graph_json, program_json  # noqa: E402
-
-from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, chip_memory  # noqa: E402
-from learned_mapping.mcm.agent.credit import SHARP, flow_gains  # noqa: E402
-from learned_mapping.mcm.partition import make_partition  # noqa: E402
-from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch  # noqa: E402
-from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair, sample_repair  # noqa: E402
-from learned_mapping.mcm.searches.moves import move_arrays, single_moves  # noqa: E402
-from learned_mapping.mcm.validate import validate  # noqa: E402
-from learned_mapping.mmap.rules.actions import toy_program  # noqa: E402
-from learned_mapping.mmap.rules.play import Game  # noqa: E402
-from learned_mapping.mmap.searches.greedy import ThresholdRule  # noqa: E402
-from learned_mapping.programs.synthetic import random_graph  # noqa: E402
-from learned_mapping.regal.rules.decode import evaluate, make_workspace  # noqa: E402
-from learned_mapping.regal.rules.instance import Instance  # noqa: E402
-from synthetic_programs import random_program  # noqa: E402
-
+SCRIPTS = Path(__file__).resolve().parents[2] / "book" / "extra" / "explorables"
 COUNT = 300
 FAMILIES = ("layered", "series-parallel", "towers", "attention", "random-dag")
 

@@ -1,20 +1,19 @@
 """Every sentence with numbers still holds, is in a page, and would be missed if it did not hold."""
 
 import re
-import sys
 from pathlib import Path
 
+import explorable_data
+import explorable_pictures
+import notebooks
 import pytest
+import sentences
+import values
+
+from learned_mapping.mmap.agent.config import LONG
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
-sys.path.insert(0, str(BOOK / "_extensions"))
-import explorable_data  # noqa: E402
-import explorable_pictures  # noqa: E402
-import notebooks  # noqa: E402
-import sentences  # noqa: E402
-import values  # noqa: E402
 
-from learned_mapping.mmap.agent.config import LONG  # noqa: E402
 
 SENTENCES = sentences.read()
 PAGES = "".join(

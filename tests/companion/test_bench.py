@@ -4,10 +4,10 @@ import json
 import shutil
 
 import pytest
+from learned_mapping_builders import verify
 
-from learned_mapping import cli
+import cli_files
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.mmap import bench
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import all_dropped, mapping_to_json
@@ -29,9 +29,7 @@ def folder(tmp_path):
 
 
 def run(capsys, *arguments):
-    code = cli.main(["bench", *map(str, arguments)])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    return cli_files.run(capsys, "bench", *arguments)
 
 
 def test_the_table_has_the_sixty_programs_and_no_best_above_its_bound():
@@ -56,7 +54,6 @@ def test_every_best_mapping_is_valid_and_worth_what_the_table_says(name):
 
 def test_what_is_not_as_the_table_says_is_told(tmp_path, monkeypatch):
     """Catches a mapping exchanged for another, a return that was typed, a best above its bound, a stray file."""
-    verify = builder("verify")
     data = tmp_path / "data"
     shutil.copytree(data_folder() / "bench", data / "bench")
     (data / "compiled").symlink_to(data_folder() / "compiled")

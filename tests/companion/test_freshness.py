@@ -19,13 +19,11 @@ METHODS = ("greedy", "learned")
 
 
 @pytest.fixture
-def code(tmp_path, monkeypatch):
+def code(own_folders, monkeypatch):
     """Method -> what it does; its fingerprint."""
     states = {"mmap/greedy": "1", "mmap/learned": "1"}
     monkeypatch.setattr(fingerprints, "current", lambda: dict(states))
     monkeypatch.setattr(fingerprints, "key_of", lambda run: f"mmap/{run.method}")
-    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
     return states
 
 

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from learned_mapping_builders import mcm_tuning
 
 from learned_mapping.companion.artifact import reported
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.mcm import silicon as mcm_silicon
 from learned_mapping.companion.worker import perform
 from learned_mapping.folders import data_folder
@@ -28,13 +28,13 @@ def test_the_silicon_has_the_parameters_of_its_record():
     assert abs(record["invalid"] - record["target"]["invalid"]) < 0.01 and 0.2 < record["uniform_runs"] < 0.9
     for name, value in dataclasses.asdict(SiliconParameters()).items():
         assert value == record["best"].get(name, value), name
-    assert set(record["best"]) == {*builder("mcm_tuning").RANGES, "pearson"}
+    assert set(record["best"]) == {*mcm_tuning.RANGES, "pearson"}
 
 
 def test_partitions_are_not_those_of_the_calibration():
     """Catches a check on the very samples that were fitted."""
     seeds = range(mcm_silicon.SEED_OFFSET, mcm_silicon.SEED_OFFSET + 100)
-    assert builder("mcm_tuning").SEED not in seeds
+    assert mcm_tuning.SEED not in seeds
 
 
 def test_correlation_by_hand():

@@ -1,8 +1,5 @@
 """Mappings priced by the compiler: what is planned, a search on its prices, and the figures."""
 
-import gzip
-from pathlib import Path
-
 import numpy as np
 import pytest
 from learned_mapping_builders.tpu.compiler import V4, Compilation, CompilerError
@@ -13,12 +10,11 @@ from learned_mapping_builders.tpu.latency_tables import plan, subset_key
 from learned_mapping_builders.tpu.price import Price, PriceCache, known_prices, source
 from learned_mapping_builders.tpu.runs import play_on_prices, refined
 
+from compiler_texts import text
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.figures.mmap_results import latency_table, two_prices
 from learned_mapping.companion.mmap.compiler import PROGRAMS, assemble_compiler, plan_compiler
 from learned_mapping.companion.results import load, value
-
-DATA = Path(__file__).parents[1] / "tpu" / "data"
 
 
 def test_without_any_price_there_is_a_table_all_the_same():
@@ -39,17 +35,17 @@ def test_the_plan_has_every_family_and_twenty_programs():
 
 def test_refined_tables_have_the_prices_that_are_known():
     """Would catch a price at another subset than its own, or tables that change where nothing new is known."""
-    text = gzip.decompress((DATA / "mlp_train.before.txt.gz").read_bytes()).decode()
-    module = parse_module(text)
+    before = text("mlp_train", "before")
+    module = parse_module(before)
     hlo = hlo_program(module)
     planned = plan(module, hlo, fast_bytes=2**26)
     prices = {
         p.signature: {subset_key(s): 90_000 - 1000 * sum(s) - 7000 * len(s) for s in (*p.ends, *p.alone)}
         for p in planned
     }
-    compilation = Compilation(text, module, module, None, (), 0.0)
+    compilation = Compilation(before, module, module, None, (), 0.0)
     game = assemble(compilation, hlo, prices, name="mlp").program
-    actual, cache = source(text, game), PriceCache()
+    actual, cache = source(before, game), PriceCache()
     assert np.array_equal(refined(actual, cache).latency_s, game.latency_s)
     cache.prices = known_prices(actual, prices)
     assert refined(actual, cache).latency_s == pytest.approx(game.latency_s)
@@ -64,7 +60,7 @@ def test_refined_tables_have_the_prices_that_are_known():
 
 def test_the_figures_can_be_drawn():
     figure = two_prices(load("mmap.compiler")["rows"])
-    assert {text.get_text() for text in figure.legends[0].get_texts()} == {
+    assert {item.get_text() for item in figure.legends[0].get_texts()} == {
         "hbm",
         "greedy-tuned",
         "edit-search",
@@ -78,10 +74,10 @@ def test_the_figures_can_be_drawn():
 
 def test_a_search_on_prices_ends_with_its_best_round_that_fits(monkeypatch):
     """Would catch the last round kept, one that does not fit, or a refusal of the compiler that ends the search."""
-    text = gzip.decompress((DATA / "mlp_train.before.txt.gz").read_bytes()).decode()
-    module = parse_module(text)
-    compilation = Compilation(text, module, module, None, (), 0.0)
-    actual = source(text, assemble(compilation, hlo_program(module), {}, name="mlp").program)
+    before = text("mlp_train", "before")
+    module = parse_module(before)
+    compilation = Compilation(before, module, module, None, (), 0.0)
+    actual = source(before, assemble(compilation, hlo_program(module), {}, name="mlp").program)
     size = actual.program.fast_bytes
     answers = iter([(50, size), (10, size + 1), None, (30, size), (40, size)])
 

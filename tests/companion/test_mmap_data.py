@@ -2,14 +2,12 @@
 
 import pytest
 from learned_mapping_builders.building import write_manifest
+from learned_mapping_builders.workloads import WORKLOADS
 
 from learned_mapping.companion.artifact import reported
 from learned_mapping.companion.datasets.manifest import Item, Manifest
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.mmap import facts as mmap_data
 from learned_mapping.errors import InputError
-
-WORKLOADS = builder("workloads").WORKLOADS
 
 
 @pytest.fixture

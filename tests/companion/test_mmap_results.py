@@ -9,7 +9,6 @@ from learned_mapping.companion import results
 from learned_mapping.companion.artifact import reported
 from learned_mapping.companion.mmap import facts as mmap_facts
 from learned_mapping.companion.mmap import runs as mmap_runs
-from learned_mapping.companion.mmap import runs as training
 from learned_mapping.companion.mmap import speedup as mmap_speedup
 from learned_mapping.companion.mmap import table2 as mmap_table2
 from learned_mapping.companion.mmap import tables as mmap_tables
@@ -48,17 +47,13 @@ def table3() -> dict:
     return {"id": "mmap.table3", **mmap_speedup.assemble_table3("full", records)}
 
 
-def value(result: dict, **keys) -> float:
-    return results.value(result, **keys)
-
-
 def test_prod_is_the_better_of_both_run_for_run():
     """Would catch a fallback applied to the mean of the seeds, and a ratio the wrong way up."""
     actual = table3()
-    assert value(actual, instance="one", method=OURS, metric="speedup") == pytest.approx((2.0 + 0.5) / 2)
-    assert value(actual, instance="one", method=OURS_PROD, metric="speedup") == pytest.approx((2.0 + 1.0) / 2)
-    assert value(actual, instance="two", method=OURS_PROD, metric="speedup") == 1.0
-    assert value(actual, instance="two", method=OURS, metric="stall_s") == 0.5
+    assert results.value(actual, instance="one", method=OURS, metric="speedup") == pytest.approx((2.0 + 0.5) / 2)
+    assert results.value(actual, instance="one", method=OURS_PROD, metric="speedup") == pytest.approx((2.0 + 1.0) / 2)
+    assert results.value(actual, instance="two", method=OURS_PROD, metric="speedup") == 1.0
+    assert results.value(actual, instance="two", method=OURS, metric="stall_s") == 0.5
     assert (actual["validated"], actual["invalid"]) == (3, 0)
 
 
@@ -132,23 +127,23 @@ def test_the_papers_size_has_the_papers_settings():
 
 def test_stored_trainings_are_listed(tmp_path, monkeypatch):
     """Catches a mapping taken for a record, a control under the agent's name, and a curve without its columns."""
-    monkeypatch.setattr(training, "data_folder", lambda: tmp_path)
-    assert training.trainings() == []
+    monkeypatch.setattr(mmap_runs, "data_folder", lambda: tmp_path)
+    assert mmap_runs.trainings() == []
     folder = tmp_path / "training" / "mmap"
     curve = [{"iteration": i, "cpu_s": float(i), "cold": None, "own_return": None, "best": 0.1 * i} for i in (1, 2)]
     for seed, changes in ((1, {}), (0, {}), (0, {"frozen": True})):
         config = dataclasses.asdict(dataclasses.replace(WHOLE, **changes))
-        result = {"schema": training.SCHEMA, "program": "p", "seed": seed, "config": config, "cpu_seconds": 2.0,
+        result = {"schema": mmap_runs.SCHEMA, "program": "p", "seed": seed, "config": config, "cpu_seconds": 2.0,
                 "games": 9, "updates": 5.0, "best_whole": 0.2, "curve": curve}  # fmt: skip
         write_json(folder / f"p.{seed}.{len(changes)}.json", result)
     write_json(folder / "p.0.mapping.json", {"schema": "learned-mapping/mapping/1"})
-    actual = training.trainings()
+    actual = mmap_runs.trainings()
     assert [(record["method"], record["seed"]) for record in actual] == [
         ("muzero", 0), ("muzero", 1), ("muzero-frozen", 0),
     ]  # fmt: skip
     write_json(folder / "torn.json", {**result, "curve": [{"cpu_s": 1.0}]})
     with pytest.raises(InputError, match="cold"):
-        training.trainings()
+        mmap_runs.trainings()
 
 
 def test_a_curve_is_thinned_by_means():
@@ -157,8 +152,8 @@ def test_a_curve_is_thinned_by_means():
         {"iteration": i, "own_return": 0.5 if i == 7 else None, "hot": None, "cold": float(i % 2), "dead_ends": 0.0,
          "equal": 0.0, "entropy": 1.0, "value_error": 0.0} for i in range(1, 251)
     ]  # fmt: skip
-    kept = training.thinned(rows)
-    assert len(kept) <= training.CURVE_ROWS and kept[-1]["iteration"] == 250
+    kept = mmap_runs.thinned(rows)
+    assert len(kept) <= mmap_runs.CURVE_ROWS and kept[-1]["iteration"] == 250
     assert [row["own_return"] for row in kept if row["own_return"] is not None] == [0.5]
     assert kept[0]["hot"] is None and kept[0]["cold"] == pytest.approx(2 / 3, abs=1e-6)
 

@@ -68,12 +68,6 @@ def test_failures_come_before_what_is_missing(tmp_path):
         execute(runs_of("raising", range(4), bad=1), store=tmp_path / "store", limit=Allowed(2), progress=False)
 
 
-@pytest.fixture
-def own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
-
-
 def test_chosen_runs_are_performed_and_nothing_is_assembled_before_all_are_there(own_folders):
     with pytest.raises(RunsMissingError, match=r"toy.table: 10 of 15 runs are there"):
         results.make(TOY, "full", instances=["toy0", "toy2"], progress=False)

@@ -4,8 +4,12 @@ import functools
 
 import numpy as np
 import pytest
+from learned_mapping_builders import regal_distance as sets
+from learned_mapping_builders import regal_synthetic_graphs as synthetic
+from learned_mapping_builders import regal_traced_graphs as traced
+from learned_mapping_builders.topology import topology_digest
+from learned_mapping_builders.training import regal_sets as training_sets
 
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.companion.regal import distance as regal_distance
 from learned_mapping.companion.regal.distance import (
     DISTANCES,
@@ -14,10 +18,6 @@ from learned_mapping.companion.regal.distance import (
 )
 from learned_mapping.companion.regal.graphs import graph_of, members
 from learned_mapping.errors import InputError
-
-topology_digest = builder("topology").topology_digest
-synthetic, traced = builder("regal_synthetic_graphs"), builder("regal_traced_graphs")
-sets, training_sets = builder("regal_distance"), builder("training.regal_sets")
 
 
 @functools.cache

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from learned_mapping_builders import regal_synthetic_graphs as synthetic
+from learned_mapping_builders.topology import topology_digest
 
-from learned_mapping.companion.datasets.registry import builder, stored_manifest
+from learned_mapping.companion.datasets.registry import stored_manifest
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph, members
 from learned_mapping.companion.regal.runs import schedule_limited
 from learned_mapping.companion.statistics import resampled_means
@@ -11,8 +13,6 @@ from learned_mapping.regal.methods import schedule_costs
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.validate import validate
-
-topology_digest = builder("topology").topology_digest
 
 
 def test_no_test_graph_has_a_topology_that_was_trained_or_validated_on():
@@ -26,7 +26,6 @@ def test_no_test_graph_has_a_topology_that_was_trained_or_validated_on():
     names = graph_names("synthetic-runtime")
     assert len(names) == 100 and not set(names) & set(members("synthetic-topology"))
     tested = {topology_digest(load_graph("synthetic-runtime", name)) for name in names}
-    synthetic = builder("regal_synthetic_graphs")
     looked_at = {topology_digest(synthetic.generate("train", i)) for i in range(400)}
     looked_at |= {topology_digest(synthetic.generate("validation", i)) for i in range(60)}
     assert not tested & looked_at

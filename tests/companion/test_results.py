@@ -12,9 +12,7 @@ from learned_mapping.errors import InputError
 
 
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
+def toys(own_folders, monkeypatch):
     install(monkeypatch, TOY, BROKEN)
 
 

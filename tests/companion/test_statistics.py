@@ -4,16 +4,6 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion import statistics
-from learned_mapping.companion.statistics import (
-    RESAMPLES,
-    bootstrap_interval,
-    drawn_families,
-    geometric_mean,
-    interquartile_mean,
-    mean_difference,
-    mean_ratio,
-    probability_of_improvement,
-)
 from learned_mapping.companion.table import summary_row
 
 
@@ -28,38 +18,38 @@ from learned_mapping.companion.table import summary_row
     ],
 )
 def test_interquartile_mean_by_hand(values, expected):
-    assert interquartile_mean(values) == pytest.approx(expected)
+    assert statistics.interquartile_mean(values) == pytest.approx(expected)
 
 
 def test_interquartile_mean_reduces_the_axis_it_is_told():
     values = np.array([[1.0, 2.0, 3.0, 100.0], [4.0, 5.0, 6.0, 7.0]])
-    np.testing.assert_allclose(interquartile_mean(values, axis=1), [2.5, 5.5])
-    np.testing.assert_allclose(interquartile_mean(values.T, axis=0), [2.5, 5.5])
+    np.testing.assert_allclose(statistics.interquartile_mean(values, axis=1), [2.5, 5.5])
+    np.testing.assert_allclose(statistics.interquartile_mean(values.T, axis=0), [2.5, 5.5])
 
 
 def test_geometric_mean_by_hand_and_its_refusals():
-    assert geometric_mean([1.0, 4.0, 16.0]) == pytest.approx(4.0)
+    assert statistics.geometric_mean([1.0, 4.0, 16.0]) == pytest.approx(4.0)
     for bad in ([], [1.0, 0.0], [1.0, -2.0], [float("nan")]):
         with pytest.raises(ValueError):
-            geometric_mean(bad)
+            statistics.geometric_mean(bad)
 
 
 def test_interval_of_constant_scores_is_that_constant():
-    assert bootstrap_interval({"a": [3.0] * 5, "b": [3.0] * 5}) == (3.0, 3.0)
+    assert statistics.bootstrap_interval({"a": [3.0] * 5, "b": [3.0] * 5}) == (3.0, 3.0)
 
 
 def test_interval_of_two_values_by_hand(monkeypatch):
     """Resampling {0, 1} twice gives mean 0, .5, 1 with probability 1/4, 1/2, 1/4: both ends lie inside 95%."""
-    assert bootstrap_interval([0.0, 1.0], np.mean) == (0.0, 1.0)
+    assert statistics.bootstrap_interval([0.0, 1.0], np.mean) == (0.0, 1.0)
     monkeypatch.setattr(statistics, "CONFIDENCE", 0.4)
-    low, high = bootstrap_interval([0.0, 1.0], np.mean)
+    low, high = statistics.bootstrap_interval([0.0, 1.0], np.mean)
     assert (low, high) == (0.5, 0.5)
 
 
 def test_resampling_stays_within_a_task():
     """Pooling the tasks before resampling would mix 0 and 100 in unequal parts and widen the interval."""
-    assert bootstrap_interval({"easy": [0.0] * 4, "hard": [100.0] * 4}, np.mean) == (50.0, 50.0)
-    low, high = bootstrap_interval([0.0] * 4 + [100.0] * 4, np.mean)
+    assert statistics.bootstrap_interval({"easy": [0.0] * 4, "hard": [100.0] * 4}, np.mean) == (50.0, 50.0)
+    low, high = statistics.bootstrap_interval([0.0] * 4 + [100.0] * 4, np.mean)
     assert low < 30 and high > 70
 
 
@@ -68,22 +58,22 @@ def test_interval_covers_the_mean_as_often_as_it_says(monkeypatch):
     generator = np.random.default_rng(3)
     samples = generator.normal(5.0, 2.0, size=(300, 20))
     monkeypatch.setattr(statistics, "RESAMPLES", 400)
-    intervals = [bootstrap_interval(sample, np.mean) for sample in samples]
+    intervals = [statistics.bootstrap_interval(sample, np.mean) for sample in samples]
     covered = np.mean([low <= 5.0 <= high for low, high in intervals])
     assert 0.85 <= covered <= 0.99
 
 
 def test_probability_of_improvement_by_hand():
     """Pairs (1,1) tie, (1,2) lose, (3,1) and (3,2) win: 2.5 of 4. Averaged with a sure loss: .3125."""
-    assert probability_of_improvement({"a": [1.0, 3.0]}, {"a": [1.0, 2.0]}) == 0.625
+    assert statistics.probability_of_improvement({"a": [1.0, 3.0]}, {"a": [1.0, 2.0]}) == 0.625
     scores, baseline = {"a": [1.0, 3.0], "b": [0.0]}, {"a": [1.0, 2.0], "b": [5.0]}
-    assert probability_of_improvement(scores, baseline) == pytest.approx(0.3125)
-    assert probability_of_improvement(baseline, scores) == pytest.approx(1 - 0.3125)
+    assert statistics.probability_of_improvement(scores, baseline) == pytest.approx(0.3125)
+    assert statistics.probability_of_improvement(baseline, scores) == pytest.approx(1 - 0.3125)
 
 
 def test_probability_of_improvement_needs_the_same_tasks():
     with pytest.raises(ValueError):
-        probability_of_improvement({"a": [1.0]}, {"b": [1.0]})
+        statistics.probability_of_improvement({"a": [1.0]}, {"b": [1.0]})
 
 
 def test_a_task_of_one_run_counts_as_much_as_one_of_five():
@@ -101,30 +91,30 @@ def test_summary_row_says_what_the_table_needs():
 
 def test_no_values_are_an_error():
     with pytest.raises(ValueError):
-        interquartile_mean([])
+        statistics.interquartile_mean([])
     with pytest.raises(ValueError):
-        bootstrap_interval({"a": []})
+        statistics.bootstrap_interval({"a": []})
 
 
 def test_contrasts_of_means_by_hand():
     """Ratios average in the logarithm, differences plainly; one run each has an interval of no width."""
     ours, theirs = {"a": [2.0], "b": [8.0]}, {"a": [1.0], "b": [1.0]}
-    assert mean_ratio(ours, theirs) == pytest.approx((4.0, 4.0, 4.0))
-    assert mean_difference(ours, theirs) == pytest.approx((4.0, 4.0, 4.0))
-    assert mean_ratio({"a": [1.0]}, {"a": [0.0]}) is None
+    assert statistics.mean_ratio(ours, theirs) == pytest.approx((4.0, 4.0, 4.0))
+    assert statistics.mean_difference(ours, theirs) == pytest.approx((4.0, 4.0, 4.0))
+    assert statistics.mean_ratio({"a": [1.0]}, {"a": [0.0]}) is None
     with pytest.raises(ValueError, match="same tasks"):
-        mean_difference({"a": [1.0]}, {"b": [1.0]})
+        statistics.mean_difference({"a": [1.0]}, {"b": [1.0]})
 
 
 def test_a_ratio_over_tasks_counts_their_spread():
     """One run each: the whole interval comes from the tasks, drawn alike for both methods whatever their order."""
     ours, theirs = {"a": [2.0], "b": [8.0], "c": [4.0]}, {"c": [1.0], "b": [1.0], "a": [1.0]}
-    value, low, high = mean_ratio(ours, theirs, over_tasks=True)
+    value, low, high = statistics.mean_ratio(ours, theirs, over_tasks=True)
     assert (value, low, high) == pytest.approx((4.0, 2.0, 8.0))
     same = {"a": [3.0], "b": [12.0], "c": [6.0]}
-    assert mean_ratio(same, ours, over_tasks=True) == pytest.approx((1.5, 1.5, 1.5))
+    assert statistics.mean_ratio(same, ours, over_tasks=True) == pytest.approx((1.5, 1.5, 1.5))
     runs = {"a": [1.0, 3.0], "b": [2.0, 2.0], "c": [1.0, 3.0]}
-    _, low, high = mean_ratio(runs, {task: [2.0, 2.0] for task in "abc"}, over_tasks=True)
+    _, low, high = statistics.mean_ratio(runs, {task: [2.0, 2.0] for task in "abc"}, over_tasks=True)
     assert 0.5 <= low < 1 < high <= 1.5
 
 
@@ -134,7 +124,7 @@ def test_a_contrast_lies_within_its_interval():
     wide = {"a": [0.5, 1.5, 1.0]}
     widths = []
     for ours, theirs in ((narrow, narrow), (wide, narrow), (narrow, wide)):
-        value, low, high = mean_difference(ours, theirs)
+        value, low, high = statistics.mean_difference(ours, theirs)
         assert low <= value <= high
         widths.append(high - low)
     assert widths[0] < min(widths[1:])
@@ -143,17 +133,17 @@ def test_a_contrast_lies_within_its_interval():
 def test_a_difference_over_tasks_counts_their_spread():
     """Would catch an interval over the games of trainings that leaves out how the trainings differ."""
     ours, theirs = {"a": [1.0, 1.1], "b": [2.0, 2.1], "c": [3.0, 3.1]}, {key: [1.0, 1.0] for key in "abc"}
-    value, low, high = mean_difference(ours, theirs)
+    value, low, high = statistics.mean_difference(ours, theirs)
     assert value == pytest.approx(1.05) and 1.0 <= low < high <= 1.1
-    value, low, high = mean_difference(ours, theirs, over_tasks=True)
+    value, low, high = statistics.mean_difference(ours, theirs, over_tasks=True)
     assert value == pytest.approx(1.05) and low < 0.2 and high > 1.9
 
 
 def test_families_are_drawn_whole():
     """Would catch an interval that takes graphs of one family for independent."""
     families = ["a"] * 6 + ["b"] * 2
-    counts = drawn_families(families)
-    assert counts.shape == (RESAMPLES, 8) and np.array_equal(counts, drawn_families(families))
+    counts = statistics.drawn_families(families)
+    assert counts.shape == (statistics.RESAMPLES, 8) and np.array_equal(counts, statistics.drawn_families(families))
     of_a, of_b = counts[:, :6].sum(axis=1), counts[:, 6:].sum(axis=1)
     assert set(zip(of_a, of_b)) == {(12.0, 0.0), (6.0, 2.0), (0.0, 4.0)}
     assert abs(np.mean(of_b == 2) - 0.5) < 0.05

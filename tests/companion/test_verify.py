@@ -42,10 +42,8 @@ def test_every_stored_run_is_drawn_or_counted():
 
 
 @pytest.fixture
-def toy(tmp_path, monkeypatch):
+def toy(own_folders, tmp_path, monkeypatch):
     """A stored result of fifteen squares; returns the file of its records."""
-    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("LEARNED_MAPPING_BUILD", str(tmp_path / "build"))
     monkeypatch.setattr(fingerprints, "current", lambda: {"companion.run_functions:square": "one"})
     for name, value in SINGLE_THREAD.items():
         monkeypatch.setenv(name, value)

@@ -47,8 +47,7 @@ def random_kinds(rng, family, ops):
 
 def partitions(rng, graph, chips, count):
     """Random assignments that obey Eq. 2, most of which skip over chips and join distant ones, and some valid ones."""
-    rank = np.empty(graph.num_ops, int)
-    rank[graph.topological_order] = np.arange(graph.num_ops)
+    rank = np.argsort(graph.topological_order)
     loose = [np.sort(rng.integers(0, chips, graph.num_ops))[rank] for _ in range(count)]
     return [*loose, *repair_batch(repair_arrays(graph), chips, mode="sample", rng=rng, count=count)]
 

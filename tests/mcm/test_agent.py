@@ -10,20 +10,11 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.learning.loop import Log, resume, train
+from learned_mapping.mcm.agent import ppo
 from learned_mapping.mcm.agent.checkpoints import load_policy, save_policy
 from learned_mapping.mcm.agent.config import CANDIDATE, SAMPLE, agent_config
 from learned_mapping.mcm.agent.features import padded_size
 from learned_mapping.mcm.agent.network import reading_of
-from learned_mapping.mcm.agent.ppo import (
-    LIMIT,
-    advantages,
-    clipped_gain,
-    learn,
-    make_policy,
-    new_learned,
-    rollouts,
-    run,
-)
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.programs.synthetic import random_graph
@@ -39,15 +30,15 @@ def environment(chips=5, size=40, family="towers", seed=0, model=ChipModel):
 def rolled(policy, env, rng):
     """A batch of a fresh policy, and what is learned from it."""
     parameters, context = policy.new_parameters(rng), policy.context(env)
-    batch = rollouts(policy, parameters, context, env, rng)
-    gains = advantages(batch.throughput / env.unit)
+    batch = ppo.rollouts(policy, parameters, context, env, rng)
+    gains = ppo.advantages(batch.throughput / env.unit)
     return parameters, context, batch, policy.credits(env, batch.sampled, batch.partitions, batch.latencies, gains)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_partitions_are_valid_and_actions_finite(name):
     """Catches an unrepaired sample, latencies of another partition, or a log-probability of a chip there is not."""
-    policy, env = make_policy(CONFIGS[name]), environment()
+    policy, env = ppo.make_policy(CONFIGS[name]), environment()
     parameters, context, batch, credits = rolled(policy, env, np.random.default_rng(0))
     assert all(is_valid(row, env.graph.op_edges) and row.max() < 5 for row in batch.partitions)
     assert batch.throughput.tolist() == [env.model.throughput(row) for row in batch.partitions]
@@ -60,7 +51,7 @@ def test_partitions_are_valid_and_actions_finite(name):
 @pytest.mark.parametrize(("credit", "same"), [("sample", True), (CANDIDATE, False)])
 def test_credit_goes_to_the_repaired_partition(credit, same):
     """Catches learning from y where y' was rewarded, and the other way round."""
-    policy, env = make_policy(agent_config("quick", credit=credit)), environment()
+    policy, env = ppo.make_policy(agent_config("quick", credit=credit)), environment()
     *_, batch, credits = rolled(policy, env, np.random.default_rng(1))
     assert np.array_equal(credits.alternatives[:, : env.num_ops, 0], batch.partitions) == same
     assert credits.alternatives.shape[2] == 1
@@ -73,7 +64,7 @@ def test_credited_log_probabilities_in_closed_form():
     padded ops nothing. With a bias b on chip 0 of the last layer, exp(b) / (exp(b) + C - 1) are on chip 0.
     """
     chips, b = 36, 2.0
-    policy, env = make_policy(agent_config("quick", iterations=2, credit="sample")), environment(chips)
+    policy, env = ppo.make_policy(agent_config("quick", iterations=2, credit="sample")), environment(chips)
     n = len(env.features.ops)
     parameters, context, batch, credits = rolled(policy, env, np.random.default_rng(0))
 
@@ -94,10 +85,10 @@ def test_credited_log_probabilities_in_closed_form():
 def test_clipped_gain_in_closed_form():
     """Catches a minimum that is a maximum, a clip on the wrong side, and an advantage of another sample."""
     ratio = np.array([[0.5, 0.9, 1.0, 1.1, 2.0]] * 2)
-    actual = clipped_gain(jnp.log(ratio) - 3.0, jnp.full_like(ratio, -3.0), jnp.array([[2.0], [-1.0]]), 0.2)
+    actual = ppo.clipped_gain(jnp.log(ratio) - 3.0, jnp.full_like(ratio, -3.0), jnp.array([[2.0], [-1.0]]), 0.2)
     # A gain is capped where r > 1.2; a loss is never smaller than that at r = 0.8.
     np.testing.assert_allclose(actual, [[1.0, 1.8, 2.0, 2.2, 2.4], [-0.8, -0.9, -1.0, -1.1, -2.0]], rtol=1e-5)
-    slope = jax.vmap(jax.grad(lambda log, a: clipped_gain(log, jnp.zeros(()), a, 0.2)))
+    slope = jax.vmap(jax.grad(lambda log, a: ppo.clipped_gain(log, jnp.zeros(()), a, 0.2)))
     # No pull where the ratio has already gone past the clip in the direction of the advantage; r A elsewhere.
     logs, signs = jnp.log(jnp.array([1.5, 0.5, 1.5, 0.5, 1.1])), jnp.array([1.0, -1.0, -1.0, 1.0, 1.0])
     np.testing.assert_allclose(slope(logs, signs), [0.0, 0.0, -1.5, 0.5, 1.1], rtol=1e-5)
@@ -105,8 +96,8 @@ def test_clipped_gain_in_closed_form():
 
 def test_padding_changes_nothing():
     """Catches embeddings that see padded ops or edges."""
-    policy, env = make_policy(CONFIGS["FIX"]), environment()
-    learned = new_learned(policy, np.random.default_rng(0))
+    policy, env = ppo.make_policy(CONFIGS["FIX"]), environment()
+    learned = ppo.new_learned(policy, np.random.default_rng(0))
     parameters = jax.tree_util.tree_map(lambda x: x + 0.01 * np.arange(x.shape[-1]), learned.parameters)
     context, small = policy.context(env), env.features
     n, extra = len(small.ops), 32
@@ -146,12 +137,12 @@ def test_36_chips_read_the_positions_one_to_one():
 
 def test_advantages_are_relative():
     """Catches a scale of the rewards that leaks into learning, and noise made of equal rewards."""
-    a = advantages(np.array([1.0, 2.0, 3.0]))
+    a = ppo.advantages(np.array([1.0, 2.0, 3.0]))
     np.testing.assert_allclose(a, [-np.sqrt(1.5), 0.0, np.sqrt(1.5)], rtol=1e-6)
-    np.testing.assert_allclose(a, advantages(np.array([10.0, 20.0, 30.0])), rtol=1e-5)
-    assert not advantages(np.full(4, 0.3)).any()
-    one = advantages(np.eye(50)[0])  # mean 1/50, deviation 7/50: the best is 7 deviations away and cut off
-    np.testing.assert_allclose(one, np.where(np.arange(50) == 0, LIMIT, -1 / 7), rtol=1e-6)
+    np.testing.assert_allclose(a, ppo.advantages(np.array([10.0, 20.0, 30.0])), rtol=1e-5)
+    assert not ppo.advantages(np.full(4, 0.3)).any()
+    one = ppo.advantages(np.eye(50)[0])  # mean 1/50, deviation 7/50: the best is 7 deviations away and cut off
+    np.testing.assert_allclose(one, np.where(np.arange(50) == 0, ppo.LIMIT, -1 / 7), rtol=1e-6)
 
 
 class Rewarding(ChipModel):
@@ -169,20 +160,20 @@ def test_chip_policy_learns():
     env, judged = environment(model=Rewarding), []
     rollout = env.rollout
     env.rollout = lambda *given: judged.append(rollout(*given)) or judged[-1]
-    policy = make_policy(agent_config("quick", credit="sample"))
+    policy = ppo.make_policy(agent_config("quick", credit="sample"))
     rng = np.random.default_rng(0)
-    run(policy, new_learned(policy, rng), env, rng, Budget(samples=240), learning=True)
+    ppo.run(policy, ppo.new_learned(policy, rng), env, rng, Budget(samples=240), learning=True)
     assert judged[-2][1].mean() > 1.3 * judged[0][1].mean()
 
 
 def test_a_credit_for_each_op_learns():
     """Catches a flow of the wrong sign: the mean throughput of a batch rises."""
-    policy, env = make_policy(agent_config("quick", credit="flow")), environment(16, 120, "attention")
+    policy, env = ppo.make_policy(agent_config("quick", credit="flow")), environment(16, 120, "attention")
     rng, means = np.random.default_rng(0), []
-    learned, context = new_learned(policy, rng), policy.context(env)
+    learned, context = ppo.new_learned(policy, rng), policy.context(env)
     for _ in range(20):
-        batch = rollouts(policy, learned.parameters, context, env, rng)
-        learned, _ = learn(policy, learned, context, env, batch, rng)
+        batch = ppo.rollouts(policy, learned.parameters, context, env, rng)
+        learned, _ = ppo.learn(policy, learned, context, env, batch, rng)
         means.append(batch.throughput.mean())
     assert means[-1] > 1.4 * means[0]
 
@@ -212,7 +203,7 @@ def test_training_resumes_to_the_same_numbers(tmp_path):
 def test_checkpoint_round_trip(tmp_path):
     """Catches lost parameters, and a file of another agent that is accepted."""
     config, path = CONFIGS["FIX"], tmp_path / "chips.npz"
-    parameters = new_learned(make_policy(config), np.random.default_rng(0)).parameters
+    parameters = ppo.new_learned(ppo.make_policy(config), np.random.default_rng(0)).parameters
     save_policy(path, config, parameters, {"samples": 1})
     actual, again = load_policy(path)
     assert actual == config

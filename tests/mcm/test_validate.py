@@ -9,15 +9,7 @@ from by_hand import hand_graph
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.mcm.partition import make_partition
-from learned_mapping.mcm.rules.constraints import (
-    EXAMPLE_PACKAGE,
-    EXAMPLE_PARTITIONS,
-    example_graph,
-    is_valid,
-    obeys_chain_rule,
-    obeys_triangle,
-    valid_count,
-)
+from learned_mapping.mcm.rules import constraints
 from learned_mapping.mcm.validate import longest_path, validate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
@@ -28,11 +20,11 @@ from learned_mapping.regal.validate import validate as judge_schedule
 RULES = {"acyclic": "Eq. 2", "skipping": "Eq. 3", "triangle": "Eq. 4", "memory": "Eq. 5"}
 
 
-@pytest.mark.parametrize("case", EXAMPLE_PARTITIONS)
+@pytest.mark.parametrize("case", constraints.EXAMPLE_PARTITIONS)
 def test_each_example_breaks_its_own_rule_only(case):
     """Catches a rule that is not checked, or one that fires where it should not."""
-    partition = make_partition(EXAMPLE_PARTITIONS[case], 4)
-    verdict = validate(example_graph(), partition, EXAMPLE_PACKAGE, memory=True)
+    partition = make_partition(constraints.EXAMPLE_PARTITIONS[case], 4)
+    verdict = validate(constraints.example_graph(), partition, constraints.EXAMPLE_PACKAGE, memory=True)
     assert {v.rule[:5] for v in verdict.violations} == ({RULES[case]} if case in RULES else set())
     if case == "triangle":
         assert verdict.violations[0].culprits == ("a", "c")
@@ -42,7 +34,7 @@ def test_each_example_breaks_its_own_rule_only(case):
 
 def test_everything_on_chip_0_is_valid():
     """Catches Eq. 3 read as "all chips must be used"."""
-    assert validate(example_graph(), make_partition([0] * 6, 4)).valid
+    assert validate(constraints.example_graph(), make_partition([0] * 6, 4)).valid
 
 
 def test_bytes_that_an_op_does_not_touch_take_no_time():
@@ -83,7 +75,7 @@ def test_triangle_is_transitive_reduction_on_all_small_chip_graphs():
     for bits in range(1 << len(pairs)):
         chosen = [p for i, p in enumerate(pairs) if bits >> i & 1]
         printed = all(longest_path(set(chosen), a)[b] == 1 for a, b in chosen)
-        assert obeys_triangle(np.arange(4), np.array(chosen, int).reshape(-1, 2)) == printed
+        assert constraints.obeys_triangle(np.arange(4), np.array(chosen, int).reshape(-1, 2)) == printed
         if chosen:
             verdict = validate(chips_as_ops(chosen), make_partition(range(4), 4))
             assert (not any(v.rule.startswith("Eq. 4") for v in verdict.violations)) == printed
@@ -91,8 +83,7 @@ def test_triangle_is_transitive_reduction_on_all_small_chip_graphs():
 
 def partitions(graph, rng, count):
     """Random ones of very different kinds: uniform, topological cuts, few chips, and one op moved."""
-    rank = np.empty(graph.num_ops, int)
-    rank[graph.topological_order] = np.arange(graph.num_ops)
+    rank = np.argsort(graph.topological_order)
     for i in range(count):
         chips = int(rng.integers(1, 7))
         if i % 4 == 0:
@@ -119,14 +110,14 @@ def test_validator_and_quick_checks_agree_on_ten_thousand_partitions():
             actual = list(partitions(graph, rng, 250))
             for assignment in actual:
                 verdict = validate(graph, make_partition(assignment, 7), model.package)
-                assert verdict.valid == is_valid(assignment, graph.op_edges)
-                if obeys_chain_rule(assignment, graph.op_edges) and assignment.min() == 0:
+                assert verdict.valid == constraints.is_valid(assignment, graph.op_edges)
+                if constraints.obeys_chain_rule(assignment, graph.op_edges) and assignment.min() == 0:
                     assert not any(v.rule.startswith(("Eq. 2", "Eq. 4")) for v in verdict.violations)
                 if verdict.costs:
                     assert verdict.costs["runtime_s"] == pytest.approx(model.runtime(assignment), rel=1e-9)
                 valid += verdict.valid
                 compared += 1
-            expected = sum(is_valid(a, graph.op_edges) for a in actual)
-            assert valid_count(np.array(actual), graph.op_edges) == expected
+            expected = sum(constraints.is_valid(a, graph.op_edges) for a in actual)
+            assert constraints.valid_count(np.array(actual), graph.op_edges) == expected
     assert compared == 10_000
     assert 2000 < valid < 8000  # both answers occur often

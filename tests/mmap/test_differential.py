@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from learned_mapping_builders.synthetic_programs import random_program
 
 from learned_mapping.mmap import env
 from learned_mapping.mmap.rules import kernel
@@ -16,7 +17,6 @@ from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import read_program
 from learned_mapping.programs.program import Program, make_program
 from mmap_games import as_mapping, games, stacked
-from synthetic_programs import random_program
 
 PROGRAMS = Path(__file__).parents[2] / "data" / "programs"
 BATCH, BATCHES, SCAN = 700, 4, 130

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from learned_mapping_builders.synthetic_programs import random_program
 
 from learned_mapping.budget import Budget
 from learned_mapping.companion.datasets import compiled
@@ -22,7 +23,6 @@ from learned_mapping.mmap.searches.greedy import greedy
 from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
 from mmap_games import hard_program
-from synthetic_programs import random_program
 
 EAGER = EditParameters(trial=0.8, trial_loss=50.0, jump=0.1)
 """Loses and undoes a lot."""

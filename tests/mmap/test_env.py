@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from learned_mapping_builders.synthetic_programs import random_program
 
 from by_hand import hand_program
 from learned_mapping.errors import InputError
@@ -11,7 +12,6 @@ from learned_mapping.mmap import env
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.programs.program import Program
 from mmap_games import random_action, stacked
-from synthetic_programs import random_program
 
 TRACES = []
 

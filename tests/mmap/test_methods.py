@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from learned_mapping_builders.synthetic_programs import random_program
 
 from learned_mapping.budget import Budget
 from learned_mapping.mmap.methods import METHODS, PLANS, PROBLEM, solve
@@ -13,7 +14,6 @@ from learned_mapping.mmap.searches.greedy import ThresholdRule
 from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
 from mmap_games import hard_program
-from synthetic_programs import random_program
 
 AGENT = (
     "muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only", "imitation",

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from learned_mapping_builders.synthetic_programs import random_program
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import make_mapping
@@ -9,7 +10,6 @@ from learned_mapping.mmap.rules import kernel, play
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.validate import validate
 from mmap_games import played
-from synthetic_programs import random_program
 
 
 @pytest.fixture(scope="module")

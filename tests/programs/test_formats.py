@@ -7,30 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from learned_mapping_builders.synthetic_programs import random_program
 
 from cli_files import GRAPH, PROGRAM
 from learned_mapping.errors import InputError
-from learned_mapping.programs.formats import (
-    graph_from_json,
-    graph_to_json,
-    program_from_json,
-    program_to_json,
-    read_graph,
-    read_program,
-    write_graph,
-    write_program,
-)
+from learned_mapping.programs import formats
 from learned_mapping.programs.json_io import Node, parse_json
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
-from synthetic_programs import random_program
 
 
 def graph_of(value):
-    return graph_from_json(parse_json(json.dumps(value).encode(), "file"))
+    return formats.graph_from_json(parse_json(json.dumps(value).encode(), "file"))
 
 
 def program_of(value):
-    return program_from_json(parse_json(json.dumps(value).encode(), "file"))
+    return formats.program_from_json(parse_json(json.dumps(value).encode(), "file"))
 
 
 @settings(max_examples=40, deadline=None)
@@ -38,12 +29,12 @@ def program_of(value):
 def test_graphs_survive_the_round_trip(family, seed, num_ops, timed):
     """Would catch any field lost or changed on the way through the file, including the last bit of a float."""
     graph = random_graph(np.random.default_rng(seed), family, num_ops)
-    value = graph_to_json(graph)
+    value = formats.graph_to_json(graph)
     if not timed:
         for op in value["ops"]:
             del op["seconds"]
     again = graph_of(value)
-    assert graph_to_json(again) == value
+    assert formats.graph_to_json(again) == value
     assert (again.digest == graph.digest) == timed
     assert again.metadata == graph.metadata and again.name == graph.name
 
@@ -53,29 +44,29 @@ def test_graphs_survive_the_round_trip(family, seed, num_ops, timed):
 def test_programs_survive_the_round_trip(seed, num_buffers, max_inputs):
     """Would catch any field lost or changed on the way through the file, tables of unvaried buffers included."""
     program = random_program(np.random.default_rng(seed), num_buffers, alias_fraction=0.3, max_inputs=max_inputs)
-    again = program_of(program_to_json(program))
+    again = program_of(formats.program_to_json(program))
     assert again.digest == program.digest
-    assert program_to_json(again) == program_to_json(program)
+    assert formats.program_to_json(again) == formats.program_to_json(program)
 
 
 @pytest.mark.parametrize("name", ["graph.json", "graph.json.gz"])
 def test_files_on_disk(tmp_path, name):
     """Would catch a compressed file that differs from run to run, or a half-written folder."""
     graph = random_graph(np.random.default_rng(1), "towers", 30)
-    write_graph(tmp_path / name, graph)
+    formats.write_graph(tmp_path / name, graph)
     first = (tmp_path / name).read_bytes()
-    write_graph(tmp_path / name, graph)
+    formats.write_graph(tmp_path / name, graph)
     assert (tmp_path / name).read_bytes() == first
     assert [p.name for p in tmp_path.iterdir()] == [name]
-    assert read_graph(tmp_path / name).digest == graph.digest
+    assert formats.read_graph(tmp_path / name).digest == graph.digest
     program = random_program(np.random.default_rng(1), 30)
-    write_program(tmp_path / name, program)
-    assert read_program(tmp_path / name).digest == program.digest
+    formats.write_program(tmp_path / name, program)
+    assert formats.read_program(tmp_path / name).digest == program.digest
 
 
 def test_a_name_no_folder_can_hold_is_refused(tmp_path):
     with pytest.raises(InputError):
-        read_graph(tmp_path / "a\0b")
+        formats.read_graph(tmp_path / "a\0b")
 
 
 def test_graphs_as_other_tools_write_them():
@@ -85,11 +76,11 @@ def test_graphs_as_other_tools_write_them():
     for tensor in value["tensors"]:
         tensor |= {"producer": "abcd".index(tensor["producer"]), "bytes": float(tensor["bytes"])}
         tensor["consumers"] = ["abcd".index(name) for name in tensor["consumers"]]
-    graph = graph_from_json(Node(value, "graph"))
+    graph = formats.graph_from_json(Node(value, "graph"))
     assert graph.op_names == ("0", "1", "2", "3") and graph.tensor_bytes.tolist() == [1024, 2048, 1024, 512]
     del value["ops"][0]["seconds"]
     with pytest.raises(InputError):
-        graph_from_json(Node(value, "graph"))
+        formats.graph_from_json(Node(value, "graph"))
 
 
 def test_an_instruction_that_reads_a_tensor_twice_reads_it_once():
@@ -97,5 +88,5 @@ def test_an_instruction_that_reads_a_tensor_twice_reads_it_once():
     value = copy.deepcopy(PROGRAM)
     value["instructions"][1]["buffers"].insert(0, {"tensor": "h", "role": "input"})
     value["instructions"][1]["latency_s"] = [8e-6, 1, 1, 6e-6, 7e-6, 1, 1, 5e-6]
-    program = program_from_json(Node(value, "program"))
+    program = formats.program_from_json(Node(value, "program"))
     assert program.num_buffers == 4 and program.latency_s[4:].tolist() == [8e-6, 6e-6, 7e-6, 5e-6]

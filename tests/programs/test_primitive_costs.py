@@ -16,6 +16,7 @@ from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend import core as jex
 from jax.sharding import AbstractMesh, Mesh
 from jax.sharding import PartitionSpec as Spec
+from learned_mapping_builders.zoo.examples import array
 
 from learned_mapping.programs.trace.dataflow import flatten
 from learned_mapping.programs.trace.graph import trace
@@ -28,10 +29,6 @@ KNOWN = RULES.keys() | set(
     "call_hi_primitive call_hi_primitive_linearized stage scan cond while".split()
 )
 """Primitives that have a rule, and those that hold functions, whose operations count."""
-
-
-def array(*shape, dtype=jnp.float32):
-    return jax.ShapeDtypeStruct(shape, dtype)
 
 
 def total_flop(function, *args):

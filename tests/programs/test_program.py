@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from learned_mapping_builders.synthetic_programs import random_program
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.methods import solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.program import NO_ALIAS, make_program
-from synthetic_programs import random_program
 
 
 def three_steps(**changes):

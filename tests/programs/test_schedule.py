@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
+from learned_mapping_builders.zoo.examples import array
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import make_graph
@@ -31,10 +32,6 @@ class Machine:
     copy_bytes_per_s = 5e5
     cmem_bytes = 4096
     overhead_s = 1e-3
-
-
-def array(*shape, dtype=jnp.float32):
-    return jax.ShapeDtypeStruct(shape, dtype)
 
 
 def uses(program):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from learned_mapping_builders.synthetic_programs import peak_live_bytes, random_program
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.program import NO_ALIAS
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
-from synthetic_programs import peak_live_bytes, random_program
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.experimental import io_callback
+from learned_mapping_builders.zoo.examples import array
 
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage, graph_work
@@ -20,10 +21,6 @@ from learned_mapping.programs.trace import graph as graph_module
 from learned_mapping.programs.trace.dataflow import flatten
 from learned_mapping.programs.trace.graph import fold_sources, trace
 from learned_mapping.programs.trace.schedule import schedule
-
-
-def array(*shape, dtype=jnp.float32):
-    return jax.ShapeDtypeStruct(shape, dtype)
 
 
 def kinds(graph):

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import pytest
 
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
 from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.schedule import schedule
 from learned_mapping.programs.trace.user_function import load_example, parse_argument
@@ -83,13 +84,8 @@ def test_functions_and_factories(user_module):
 
 def test_a_program_of_a_users_function(user_module):
     """Would catch a command-line function that graphs accept and programs do not."""
-    from synthetic_programs import SyntheticMachine
-
-    class Machine(SyntheticMachine):
-        cmem_bytes, copy_bytes_per_s = 2**20, 1e9
-
     example = load_example(f"{user_module}:forward", ["f32[50,30]", "f32[20,50]"])
-    program = schedule(example.function, *example.args, machine=Machine())
+    program = schedule(example.function, *example.args, machine=MemoryHierarchy())
     assert program.num_instructions == 1 and program.num_buffers == 3
 
 

@@ -8,12 +8,9 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
+from learned_mapping_builders.zoo.examples import array
 
 from learned_mapping.programs.trace.xla_counts import REASONS, compare
-
-
-def array(*shape, dtype=jnp.float32):
-    return jax.ShapeDtypeStruct(shape, dtype)
 
 
 def loss(parameters, x):

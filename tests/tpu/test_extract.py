@@ -1,9 +1,5 @@
 """Extraction from the real compiler: runs only where the extra ``tpu`` is installed; assembly is tested everywhere."""
 
-import gzip
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 from learned_mapping_builders.tpu.compiler import V4, Compilation
@@ -12,20 +8,14 @@ from learned_mapping_builders.tpu.hlo import parse_module
 from learned_mapping_builders.tpu.hlo_program import hlo_program
 from learned_mapping_builders.tpu.latency_tables import plan, subset_key
 
+from compiler_texts import HAS_COMPILER, text
 from learned_mapping.errors import InputError
-
-DATA = Path(__file__).parent / "data"
-HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))
-
-
-def text(stage: str) -> str:
-    return gzip.decompress((DATA / f"mlp_train.{stage}.txt.gz").read_bytes()).decode()
 
 
 def test_a_game_is_assembled_from_prices():
     """Would catch prices that reach the wrong instruction, subset or unit of time."""
-    modules = {stage: parse_module(text(stage)) for stage in ("before", "assigned", "generated")}
-    compilation = Compilation(text("before"), **modules, allocations=(), seconds=0.0)
+    modules = {stage: parse_module(text("mlp_train", stage)) for stage in ("before", "assigned", "generated")}
+    compilation = Compilation(text("mlp_train", "before"), **modules, allocations=(), seconds=0.0)
     program = hlo_program(modules["before"])
     planned = plan(modules["before"], program, fast_bytes=64 * 2**20)
     rng = np.random.default_rng(0)

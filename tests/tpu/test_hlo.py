@@ -1,8 +1,6 @@
 """Reading compiler dumps: would catch a misread shape, a lost operand, a wrong tensor identity or alias."""
 
 import csv
-import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,13 +8,12 @@ from learned_mapping_builders.tpu.compiler import parse_allocations
 from learned_mapping_builders.tpu.hlo import leaves, parse_module
 from learned_mapping_builders.tpu.hlo_program import hlo_program, placements
 
+from compiler_texts import DATA, text
 from learned_mapping.errors import InputError
-
-DATA = Path(__file__).parent / "data"
 
 
 def dump(stage: str):
-    return parse_module(gzip.decompress((DATA / f"mlp_train.{stage}.txt.gz").read_bytes()).decode())
+    return parse_module(text("mlp_train", stage))
 
 
 @pytest.fixture(scope="module")

@@ -1,20 +1,18 @@
 """Probes: would catch a clone that does other work than its original, or puts the wrong array in fast memory."""
 
-import gzip
-from pathlib import Path
-
 import pytest
 from learned_mapping_builders.tpu.compiler import V4
 from learned_mapping_builders.tpu.hlo import leaves, parse_module
 from learned_mapping_builders.tpu.hlo_probe import Probe, ProbeModule, Unprobeable, signature
 
-DATA = Path(__file__).parent / "data"
+from compiler_texts import text
+
 NONE: frozenset = frozenset()
 
 
 @pytest.fixture(scope="module")
 def module():
-    return parse_module(gzip.decompress((DATA / "mlp_train.before.txt.gz").read_bytes()).decode())
+    return parse_module(text("mlp_train", "before"))
 
 
 def test_equal_work_has_an_equal_signature(module):

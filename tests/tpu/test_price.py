@@ -1,34 +1,22 @@
 """A mapping written into the compiler's program, and its price: the writer is tested everywhere, cycles with libtpu."""
 
-import gzip
-import importlib.util
 import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from learned_mapping_builders.tpu import pricing
+from learned_mapping_builders.tpu import price, pricing
 from learned_mapping_builders.tpu.compiler import GENERATIONS, V4, Allocation, Compilation, CompilerError
 from learned_mapping_builders.tpu.extract import assemble, total_cycles
 from learned_mapping_builders.tpu.hlo import leaves, parse_module
 from learned_mapping_builders.tpu.hlo_mapping import write_mapping
 from learned_mapping_builders.tpu.hlo_program import TRANSPARENT, hlo_program, placements
-from learned_mapping_builders.tpu.price import (
-    PriceCache,
-    check,
-    generation_of,
-    placed,
-    price,
-    price_key,
-    source,
-    with_stalls,
-)
 from learned_mapping_builders.tpu.stays import compiler_mapping, mapping_of_compiler
 
-from learned_mapping.cli import main
+from cli_files import refusal
+from compiler_texts import DATA, HAS_COMPILER, text
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
 from learned_mapping.mmap.mapping import write_mapping as write_mapping_file
@@ -37,13 +25,7 @@ from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
 
-DATA = Path(__file__).parent / "data"
-HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))
 needs_compiler = pytest.mark.skipif(not HAS_COMPILER, reason="the extra tpu (libtpu) is not installed: no cycles")
-
-
-def text(name: str, stage: str) -> str:
-    return gzip.decompress((DATA / f"{name}.{stage}.txt.gz").read_bytes()).decode()
 
 
 def step():
@@ -54,7 +36,7 @@ def step():
     hlo = hlo_program(compilation.before)
     program = assemble(compilation, hlo, {}, name="step").program.with_memory(copy_bytes_per_s=1e13)
     own = mapping_of_compiler(program, compiler_mapping(hlo, compilation))
-    return source(before, program), own, compilation
+    return price.source(before, program), own, compilation
 
 
 @pytest.fixture(scope="module")
@@ -145,11 +127,11 @@ def test_another_generations_fast_memory_is_written_by_its_own_number(origin, na
 
 def test_a_price_is_of_one_generation(origin):
     """Would catch a price of one TPU taken for another's."""
-    keys = {price_key(generation, "work", [0], [[]]) for generation in GENERATIONS.values()}
+    keys = {price.price_key(generation, "work", [0], [[]]) for generation in GENERATIONS.values()}
     assert len(keys) == len(GENERATIONS)
     assert origin.generation == V4
     with pytest.raises(InputError, match="v9"):
-        generation_of(replace(origin.program, metadata={"generation": "v9"}))
+        price.generation_of(replace(origin.program, metadata={"generation": "v9"}))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -227,7 +209,7 @@ ENTRY %main (x: f32[256,128]) -> f32[256,128] {
 def loop():
     module = parse_module(TUPLES)
     compilation = Compilation(TUPLES, module, module, None, (), 0.0)
-    return source(TUPLES, assemble(compilation, hlo_program(module), {}, name="loop").program)
+    return price.source(TUPLES, assemble(compilation, hlo_program(module), {}, name="loop").program)
 
 
 def test_control_flow_reads_and_writes_hbm_and_says_so():
@@ -251,16 +233,16 @@ def test_control_flow_reads_and_writes_hbm_and_says_so():
 def test_a_game_of_another_program_is_refused(origin):
     """Would catch a price put on the wrong program."""
     with pytest.raises(InputError, match="is not the program"):
-        source(text("mlp_train", "before"), origin.program)
+        price.source(text("mlp_train", "before"), origin.program)
 
 
 def test_prices_outlive_the_process_that_was_killed_while_it_wrote_them(tmp_path):
-    cache = PriceCache(tmp_path / "prices.jsonl")
+    cache = price.PriceCache(tmp_path / "prices.jsonl")
     cache.put("a", 5)
     cache.put("b", None)
     with open(tmp_path / "prices.jsonl", "a") as stream:
         stream.write('{"c": 1')
-    assert PriceCache(tmp_path / "prices.jsonl").prices == {"a": 5, "b": None}
+    assert price.PriceCache(tmp_path / "prices.jsonl").prices == {"a": 5, "b": None}
 
 
 def test_waits_are_those_of_the_latency_model_with_the_compilers_times(origin):
@@ -270,10 +252,10 @@ def test_waits_are_those_of_the_latency_model_with_the_compilers_times(origin):
     names = origin.program.instruction_names
     slow = all_dropped(origin.program)
     actual = Price({name: 1000 for name in names} | {"extra": 7}, None, (), 0, 0, 0.0)
-    assert with_stalls(origin.program, slow, actual)["stalled_cycles"] == pytest.approx(1000 * len(names) + 7)
+    assert price.with_stalls(origin.program, slow, actual)["stalled_cycles"] == pytest.approx(1000 * len(names) + 7)
     mapping = random_mapping(origin, 1)
     tight = replace(origin.program, copy_bytes_per_s=1e9)
-    assert with_stalls(tight, mapping, actual)["stalled_cycles"] > actual.total * 2
+    assert price.with_stalls(tight, mapping, actual)["stalled_cycles"] > actual.total * 2
 
 
 SERVER = """
@@ -311,10 +293,10 @@ def test_the_back_end_is_not_waited_for_for_ever(monkeypatch, origin, tmp_path):
     monkeypatch.setattr(pricing.subprocess, "Popen", lambda old, **options: start(command, **options))
     actual, module = written(origin, all_dropped(origin.program))
     with pytest.raises(CompilerError, match="ran past 1 seconds"):
-        check(actual, module, V4, whole=False, seconds=1.0)
+        price.check(actual, module, V4, whole=False, seconds=1.0)
     (tmp_path / "server.py").write_text("raise SystemExit('layouts differ')")
     with pytest.raises(CompilerError, match="the TPU compiler failed: layouts differ"):
-        check(actual, module, V4, whole=False, seconds=60.0)
+        price.check(actual, module, V4, whole=False, seconds=60.0)
 
 
 def test_the_command_says_in_one_line_what_is_missing(capsys, tmp_path):
@@ -324,12 +306,9 @@ def test_the_command_says_in_one_line_what_is_missing(capsys, tmp_path):
     write_program(tmp_path / "p.json", game)
     write_mapping_file(tmp_path / "bad.json", own, game)
     write_mapping_file(tmp_path / "good.json", all_dropped(game), game)
-    assert main(["price", str(tmp_path / "p.json"), str(tmp_path / "bad.json")]) == 2
-    error = capsys.readouterr().err
-    assert "breaks a rule" in error and error.count("\n") == 1
-    assert main(["price", str(tmp_path / "p.json"), str(tmp_path / "good.json")]) == 2
-    error = capsys.readouterr().err
-    assert ("is none of the sixty" if HAS_COMPILER else "pip install") in error and error.count("\n") == 1
+    assert "breaks a rule" in refusal(capsys, "price", tmp_path / "p.json", tmp_path / "bad.json")
+    error = refusal(capsys, "price", tmp_path / "p.json", tmp_path / "good.json")
+    assert ("is none of the sixty" if HAS_COMPILER else "pip install") in error
 
 
 @needs_compiler
@@ -349,15 +328,15 @@ def test_the_compilers_own_mapping_costs_what_the_compiler_says(tmp_path, name):
     slow = compile_for_tpu(function, shapes, cycles=True, assign=False, generation=generation)
     hlo = hlo_program(normal.before)
     program = assemble(normal, hlo, {}, name="step", generation=generation).program
-    origin = source(normal.before_text, program)
-    cache = PriceCache(tmp_path / "prices.jsonl")
+    origin = price.source(normal.before_text, program)
+    cache = price.PriceCache(tmp_path / "prices.jsonl")
     for mapping, wanted in (
         (mapping_of_compiler(program, compiler_mapping(hlo, normal)), total_cycles(normal.generated)),
         (all_dropped(program), total_cycles(slow.generated)),
     ):
-        alone, whole = price(origin, mapping, cache), price(origin, mapping, cache, whole=True)
+        alone, whole = price.price(origin, mapping, cache), price.price(origin, mapping, cache, whole=True)
         assert alone.total == whole.total == wanted
         assert alone.left == () and 0 <= alone.fast_bytes <= program.fast_bytes
-        assert price(origin, mapping, PriceCache(tmp_path / "prices.jsonl")).compiled == 0
+        assert price.price(origin, mapping, price.PriceCache(tmp_path / "prices.jsonl")).compiled == 0
     assert wanted > total_cycles(normal.generated)
-    assert placed(normal.assigned, normal.assigned.entry.root) is not None
+    assert price.placed(normal.assigned, normal.assigned.entry.root) is not None

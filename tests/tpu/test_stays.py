@@ -1,8 +1,6 @@
 """The compiler's own mapping: a donated training step as the compiler left it."""
 
-import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,24 +10,20 @@ from learned_mapping_builders.tpu.hlo import parse_module
 from learned_mapping_builders.tpu.hlo_program import hlo_program, placements
 from learned_mapping_builders.tpu.stays import compiler_mapping, mapping_of_compiler
 
+from compiler_texts import DATA, text
 from learned_mapping.mmap.mapping import mapping_from_json, mapping_to_json
 from learned_mapping.mmap.validate import COVER, ONE_COPY, OVERLAP, validate
 from learned_mapping.programs.json_io import parse_json
 
-DATA = Path(__file__).parent / "data"
-
 
 @pytest.fixture(scope="module")
 def compilation() -> Compilation:
-    texts = {
-        stage: gzip.decompress((DATA / f"donated_step.{stage}.txt.gz").read_bytes()).decode()
-        for stage in ("before", "assigned")
-    }
+    before, assigned = (text("donated_step", stage) for stage in ("before", "assigned"))
     table = json.loads((DATA / "donated_step.allocations.json").read_text())
     return Compilation(
-        texts["before"],
-        parse_module(texts["before"]),
-        parse_module(texts["assigned"]),
+        before,
+        parse_module(before),
+        parse_module(assigned),
         generated=None,
         allocations=tuple(Allocation(*row) for row in table),
         seconds=0.0,

@@ -5,14 +5,14 @@ import time
 import jax
 import numpy as np
 import pytest
+from learned_mapping_builders import mcm_members, workload_models, zoo
 
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
 from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.schedule import schedule
 
-zoo = builder("zoo")
-MODELS = builder("workload_models").MODELS | builder("mcm_members").MODELS
+MODELS = workload_models.MODELS | mcm_members.MODELS
 SMALL = {
     "xception": {"middle": 1},
     "very_deep_text_classifier": {"depth": 9},
@@ -93,15 +93,6 @@ SCHEDULED_ONLY = {
 """Large training steps, of which scheduling traces as much as a graph would."""
 
 
-class Machine:
-    peak_flop_per_s = 1e14
-    hbm_bytes_per_s = 6e11
-    cmem_bytes_per_s = 2.4e12
-    copy_bytes_per_s = 6e11
-    cmem_bytes = 2**26
-    overhead_s = 1e-6
-
-
 @pytest.mark.parametrize("name", sorted(TWINS))
 def test_training_steps_of_known_models(name):
     """Would catch a model that cannot be trained; its forward pass is checked by its twin."""
@@ -134,7 +125,7 @@ def test_members_are_scheduled(name):
     """Would catch a member that allocates, gains nothing from fast memory, or donates in vain."""
     alive = len(jax.live_arrays())
     model = MODELS[name].build(**SMALL.get(name, {}))
-    program = schedule(model.function, *model.args, machine=Machine(), name=name, donated=model.donated)
+    program = schedule(model.function, *model.args, machine=MemoryHierarchy(), name=name, donated=model.donated)
     assert len(jax.live_arrays()) == alive
     assert program.name == name
     assert program.num_instructions > 5

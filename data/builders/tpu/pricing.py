@@ -173,9 +173,7 @@ _Topology = _struct(
     "_Topology", ("name", _TEXT), ("name_size", _SIZE), ("options", _POINTER), ("num_options", _SIZE),
     ("topology", _POINTER),
 )  # fmt: skip
-_Program = _struct(
-    "_Program", ("code", _TEXT), ("code_size", _SIZE), ("format", _TEXT), ("format_size", _SIZE)
-)  # fmt: skip
+_Program = _struct("_Program", ("code", _TEXT), ("code_size", _SIZE), ("format", _TEXT), ("format_size", _SIZE))
 _Compile = _struct(
     "_Compile", ("topology", _POINTER), ("program", _POINTER), ("options", _TEXT), ("options_size", _SIZE),
     ("client", _POINTER), ("executable", _POINTER),

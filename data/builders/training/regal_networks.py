@@ -7,36 +7,18 @@ The same command goes on where an interrupted one stopped.
 """
 
 import argparse
-from collections.abc import Iterable
 from pathlib import Path
 
 import jax
-import numpy as np
 
-from learned_mapping.budget import Budget
 from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.folders import build_folder
 from learned_mapping.regal.agent.learner import Learner, read_learner, write_learner
 from learned_mapping.regal.agent.network import ROUNDS
-from learned_mapping.regal.methods import EVALUATIONS
-from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.searches.brkga import MutantLaw, brkga
 
 from .command import go_on
 from .imitation import RegalAgent, TrainConfig
 from .regal_sets import elites_digest, examples
-
-
-def gap_percent(costs: Iterable[float], best: np.ndarray) -> float:
-    """Geometric-mean gap in percent."""
-    return float(100 * (np.exp(np.log(np.array(list(costs)) / best).mean()) - 1))
-
-
-def search(instance: Instance, law: MutantLaw | None, seed: int) -> float:
-    """What BRKGA finds with this law in `EVALUATIONS`."""
-    budget = Budget(samples=EVALUATIONS)
-    brkga(instance, np.random.default_rng(seed), budget, law=law)
-    return budget.best
 
 
 def main() -> None:

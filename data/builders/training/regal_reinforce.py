@@ -154,7 +154,6 @@ def main() -> None:
     write_policy(chosen.out / f"{stem}.npz", watch.policy(agent.parameters), header)
     record = {"schema": "learned-mapping/regal-training/1", **header, "curve": _curve(log.rows)}
     write_json(chosen.out / f"{stem}.json", record | {"validation": watch.final(agent.parameters)})
-    return 0
 
 
 def _curve(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

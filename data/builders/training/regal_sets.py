@@ -94,7 +94,7 @@ def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = 
     result = []
     for instance in training_instances(dataset):
         name = f"{instance.graph.digest[:16]}-{instance.objective}"
-        uniform = _cached_cost(f"uniform-{name}", lambda i=instance: _evolved(i, np.random.default_rng(0), EVALUATIONS))
+        uniform = _cached_cost(f"uniform-{name}", lambda i=instance: search(i, None, 0))
         if uniform > ROOM * floor(instance):
             say(f"elites of {instance.graph.name}")
             seen = features(instance)
@@ -109,9 +109,10 @@ def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = 
     return result
 
 
-def _evolved(instance: Instance, rng: np.random.Generator, evaluations: int) -> float:
-    budget = Budget(samples=evaluations)
-    brkga(instance, rng, budget)
+def search(instance: Instance, law: MutantLaw | None, seed: int) -> float:
+    """What BRKGA finds with this law in `EVALUATIONS`."""
+    budget = Budget(samples=EVALUATIONS)
+    brkga(instance, np.random.default_rng(seed), budget, law=law)
     return budget.best
 
 
@@ -193,8 +194,7 @@ def training_graphs(dataset: str, largest_ops: int) -> list[Instance]:
 
 def watched_graphs(dataset: str, count: int, largest_ops: int) -> list[Instance]:
     """`count` graphs of the validation split, none of a test graph's topology, of at most `largest_ops` ops."""
-    kind, _ = DATASETS[dataset]
-    tested = _tested(kind)
+    tested = _tested(DATASETS[dataset][0])
     graphs = [
         instance
         for instance in validation_instances(dataset, 2 * count)

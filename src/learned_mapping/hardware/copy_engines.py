@@ -11,15 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.memory_hierarchy import (
-    DROP,
-    LatencyBreakdown,
-    MappingLike,
-    MemoryHierarchy,
-    Replay,
-    check_hierarchy,
-    machine_of,
-)
+from learned_mapping.hardware.memory_hierarchy import DROP, LatencyBreakdown, MappingLike, Replay, machine_of
 from learned_mapping.programs.program import Program
 
 DONE = 1e-12  # What is left of a copy, as a share of its bytes, at which it counts as done: the rounding of sums.
@@ -51,11 +43,9 @@ def shared_copy_latency(program: Program, mapping: MappingLike, *, engines: int 
     Raises:
       InputError: there is no engine, or the program's bandwidth is unusable.
     """
-    machine = machine_of(program)
-    check_hierarchy(machine)
     if engines is not None and engines < 1:
         raise InputError("machine", "engines", f"must be at least 1, got {engines}")
-    return _SharedCopies(program, mapping, machine, engines).run()
+    return _SharedCopies(program, mapping, engines).run()
 
 
 @dataclass(eq=False, slots=True)
@@ -79,7 +69,8 @@ class _SharedCopies(Replay):
 
     HERE = _Copy(0, 0, None, 0.0, end=0.0)
 
-    def __init__(self, program: Program, mapping: MappingLike, machine: MemoryHierarchy, engines: int | None):
+    def __init__(self, program: Program, mapping: MappingLike, engines: int | None):
+        machine = machine_of(program)
         super().__init__(program, mapping, machine)
         self.engines = engines
         self.hbm_bytes_per_s = float(machine.hbm_bytes_per_s)

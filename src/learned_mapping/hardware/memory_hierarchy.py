@@ -82,6 +82,7 @@ class Replay:
     HERE: Any = 0.0
 
     def __init__(self, program: Program, mapping: MappingLike, machine: "MemoryHierarchy"):
+        check_hierarchy(machine)
         self.program = program
         self.copy_bytes_per_s = machine.copy_bytes_per_s
         self.speed = 1.0 - machine.contention * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
@@ -295,6 +296,4 @@ def program_latency(program: Program, mapping: MappingLike, machine: MemoryHiera
     Raises:
       InputError: a parameter of the machine is unusable.
     """
-    machine = machine_of(program) if machine is None else machine
-    check_hierarchy(machine)
-    return Replay(program, mapping, machine).run()
+    return Replay(program, mapping, machine_of(program) if machine is None else machine).run()

@@ -32,17 +32,7 @@ import numpy as np
 from numba import njit
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.chip_package import (
-    LEAST_S,
-    MIB,
-    OP_CLASSES,
-    ChipModel,
-    ChipPackage,
-    check_package,
-    graph_work,
-    op_classes,
-    op_seconds,
-)
+from learned_mapping.hardware import chip_package
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 
 LOOKUPS = frozenset({"gather", "dynamic_slice"})  # Kinds of ops that read some rows of the weights they name.
@@ -73,23 +63,23 @@ class SiliconParameters:
     @property
     def slowdowns(self) -> np.ndarray:
         """[6] float64, by `OP_CLASSES`."""
-        return np.array([getattr(self, name, 1.0) for name in OP_CLASSES])
+        return np.array([getattr(self, name, 1.0) for name in chip_package.OP_CLASSES])
 
 
-SRAM_BYTES = 90.0625 * MIB
+SRAM_BYTES = 90.0625 * chip_package.MIB
 """Memory of a chip, both halves, bytes, from the same record. Half of it at the paper's 16 bits a number."""
 
 
-def silicon_package(chips: int = 36, sram_bytes: float = SRAM_BYTES) -> ChipPackage:
+def silicon_package(chips: int = 36, sram_bytes: float = SRAM_BYTES) -> chip_package.ChipPackage:
     """The default package with the memory of the silicon."""
-    return ChipPackage(chips=chips, sram_bytes=sram_bytes)
+    return chip_package.ChipPackage(chips=chips, sram_bytes=sram_bytes)
 
 
 def check_parameters(parameters: SiliconParameters) -> None:
     """Raises `InputError` unless every parameter is usable."""
     for field in dataclasses.fields(parameters):
         value = float(getattr(parameters, field.name))
-        positive = field.name in OP_CLASSES
+        positive = field.name in chip_package.OP_CLASSES
         if not (0 < value if positive else 0 <= value) or value == float("inf"):
             raise InputError("silicon", field.name, f"must be {'above' if positive else 'at least'} 0, got {value}")
 
@@ -116,17 +106,17 @@ class Silicon:
     def __init__(
         self,
         graph: ComputationGraph,
-        package: ChipPackage | None = None,
+        package: chip_package.ChipPackage | None = None,
         parameters: SiliconParameters = SiliconParameters(),
     ):
         package = silicon_package() if package is None else package
-        check_package(package)
+        chip_package.check_package(package)
         check_parameters(parameters)
         self.graph, self.package, self.parameters = graph, package, parameters
         hosted = tables_on_host(graph)
         bare = dataclasses.replace(package, op_overhead_s=0.0)
-        classes, work = op_classes(graph), graph_work(hosted)
-        roofline, is_op = op_seconds(work, bare), np.ones(graph.num_ops, bool)
+        classes, work = chip_package.op_classes(graph), chip_package.graph_work(hosted)
+        roofline, is_op = chip_package.op_seconds(work, bare), np.ones(graph.num_ops, bool)
         if graph.op_seconds is None:
             roofline += np.where(looks_up(graph), graph.op_output_bytes / package.link_bytes_per_s, 0.0)
             is_op = work.is_op > 0
@@ -165,7 +155,7 @@ class Silicon:
         if stages is None or np.any(stages.needed_bytes > self.package.sram_bytes):
             return 0.0
         runtime = max(float(stages.chip_s.max()), float(stages.link_s.max()))
-        return 1.0 / max(runtime, LEAST_S)
+        return 1.0 / max(runtime, chip_package.LEAST_S)
 
     def stages(self, assignment: np.ndarray) -> Stages | None:
         """Every stage's seconds, whether its tensors fit the memory or not; None where an edge runs backwards.
@@ -192,7 +182,7 @@ class Silicon:
         return Stages(chip, link, 2 * peak)
 
 
-class SiliconModel(ChipModel):
+class SiliconModel(chip_package.ChipModel):
     """Silicon behind the interface of the analytical model: every method runs on it.
 
     What a compiler knows stays the model's: `op_seconds`, `tensor_seconds`, `latencies`, `runtime`. What it can only

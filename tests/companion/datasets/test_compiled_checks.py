@@ -1,28 +1,22 @@
 """The judgement of latency tables, with a compiler whose answers are known."""
 
-import gzip
-from pathlib import Path
-
 import numpy as np
 import pytest
+from learned_mapping_builders import compiled_checks
 from learned_mapping_builders.tpu.compiler import V4, Compilation
 from learned_mapping_builders.tpu.hlo import parse_module
 from learned_mapping_builders.tpu.hlo_program import hlo_program
 from learned_mapping_builders.tpu.latency_tables import plan, subset_key
 
+from compiler_texts import text
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.datasets.registry import builder
-
-compiled_checks = builder("compiled_checks")
-
-DATA = Path(__file__).parents[2] / "tpu" / "data"
 
 
 @pytest.fixture(scope="module")
 def compilation() -> Compilation:
-    text = gzip.decompress((DATA / "donated_step.before.txt.gz").read_bytes()).decode()
-    module = parse_module(text)
-    return Compilation(text, module, module, generated=None, allocations=(), seconds=0.0)
+    before = text("donated_step", "before")
+    module = parse_module(before)
+    return Compilation(before, module, module, generated=None, allocations=(), seconds=0.0)
 
 
 def cycles(item, subset, overlap: float = 0.0) -> int:

@@ -1,20 +1,20 @@
 """The sixty compiled programs: sizes, kinds, the compiler's own mapping, and that the set can be rebuilt."""
 
-import importlib.util
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
+from learned_mapping_builders.compiled import read_prices
+from learned_mapping_builders.workloads import BENCHMARK, FLEET, WORKLOADS, function_and_arguments
 
+from compiler_texts import HAS_COMPILER
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.datasets.registry import SETS, builder
+from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.validate import ALL_OR_NONE, COVER, ONE_COPY, OVERLAP, RESIDENT, SAME_OFFSET, SOURCE, validate
 from learned_mapping.programs.program import Program
 
-workloads = builder("workloads")
-BENCHMARK, FLEET, WORKLOADS = workloads.BENCHMARK, workloads.FLEET, workloads.WORKLOADS
-HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))
 UNKNOWN_TO_XLA = {COVER, ONE_COPY, OVERLAP, SOURCE, RESIDENT}
 """Rules of the game that the compiler does not have: it shares the copy engine, copies in slices, and keeps the copy in
 HBM that a value once had."""
@@ -54,9 +54,7 @@ def test_the_compilers_mapping_as_stored(manifest, name):
     program, mapping = compiled.load(name)
     facts = manifest.item(name).facts
     verdict = validate(program, mapping, listed=None)
-    broken: dict[str, int] = {}
-    for violation in verdict.violations:
-        broken[violation.rule] = broken.get(violation.rule, 0) + 1
+    broken = Counter(violation.rule for violation in verdict.violations)
     assert broken == facts["broken_rules"]
     assert not set(broken) & {SAME_OFFSET, ALL_OR_NONE} and set(broken) <= UNKNOWN_TO_XLA
     assert (program.num_buffers, int(mapping.placed.sum())) == (facts["buffers"], facts["compiler_buffers_in_cmem"])
@@ -76,7 +74,7 @@ def test_unknown_names_and_damaged_prices_are_refused(tmp_path):
     path = tmp_path / "prices.json"
     path.write_text(json.dumps({"schema": "learned-mapping/prices/1", "prices": {"aa": {"": -5}}}))
     with pytest.raises(InputError, match="prices"):
-        builder("compiled").read_prices(path)
+        read_prices(path)
 
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="needs the extra tpu")
@@ -86,7 +84,7 @@ def test_a_rebuilt_program_has_the_same_buffers(name):
     from learned_mapping_builders.tpu.compiler import compile_for_tpu
     from learned_mapping_builders.tpu.hlo_program import hlo_program
 
-    function, arguments, donated = workloads.function_and_arguments(name)
+    function, arguments, donated = function_and_arguments(name)
     fresh = hlo_program(compile_for_tpu(function, arguments, donate=donated).before)
     stored, _ = compiled.load(name)
     assert stored.tensor_names == fresh.tensor_names

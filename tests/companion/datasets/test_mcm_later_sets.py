@@ -1,9 +1,12 @@
 """Paper 2's second test set and its held-out graphs: the rules that chose them hold, and no set shares a graph."""
 
 import pytest
+from learned_mapping_builders import mcm_fresh as fresh
+from learned_mapping_builders import mcm_headroom as headroom
+from learned_mapping_builders import topology
 from learned_mapping_builders.verify import verify_set
 
-from learned_mapping.companion.datasets.registry import SETS, builder, stored_manifest
+from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.companion.mcm import graphs
 from learned_mapping.companion.mcm.learning_runs import model_run
 from learned_mapping.programs.formats import read_graph
@@ -12,8 +15,6 @@ MEASURED = ("elman_3x3", "tagger_3", "vit_1", "layered_60_5", "series_parallel_4
 MADE = ("elman_3x3", "vit_1", "gru_2x3")
 BEFORE = {graphs.HEADROOM: [graphs.PLAIN], graphs.FRESH: [graphs.PLAIN, graphs.HEADROOM]}
 """Set -> the sets that were there before it."""
-
-fresh, headroom, topology = builder("mcm_fresh"), builder("mcm_headroom"), builder("topology")
 
 
 def items_of(name: str):

@@ -6,17 +6,18 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from learned_mapping_builders import regal_synthetic, regal_traced
+from learned_mapping_builders import regal_synthetic_graphs as stored_synthetic
+from learned_mapping_builders import regal_traced_graphs as stored_traced
+from learned_mapping_builders.topology import topology_digest
 
 from by_hand import hand_graph
 from learned_mapping.companion.datasets.manifest import SPLITS
-from learned_mapping.companion.datasets.registry import SETS, builder
+from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, op_seconds
 from learned_mapping.programs.formats import read_graph
 
-regal_synthetic, regal_traced = builder("regal_synthetic"), builder("regal_traced")
-stored_synthetic, stored_traced = builder("regal_synthetic_graphs"), builder("regal_traced_graphs")
-topology_digest = builder("topology").topology_digest
 CONFIGURATIONS, SPLIT_OF_FAMILY = regal_traced.CONFIGURATIONS, regal_traced.SPLIT_OF_FAMILY
 
 

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
 import pytest
-from learned_mapping_builders import building, verify
+from learned_mapping_builders import building, regal_graphs, verify
 from learned_mapping_builders.building import build_in
 
 from learned_mapping.companion.datasets import registry
@@ -17,8 +17,6 @@ from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import file_sha256
 
 STORED = [item for item in SETS.values() if (item.path / FILE_NAME).exists()]
-
-regal_graphs = builder("regal_graphs")
 
 
 def test_no_set_lies_inside_another():

@@ -4,11 +4,10 @@ import inspect
 
 import jax
 import pytest
+from learned_mapping_builders import workloads
 
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.errors import InputError
 
-workloads = builder("workloads")
 BENCHMARK, FLEET, WORKLOADS = workloads.BENCHMARK, workloads.FLEET, workloads.WORKLOADS
 TRACED = ("inference_mobilenet", "inference_gru", "alexnet_train_batch_32", "rnn_4", "fleet_decoder_batch_32")
 

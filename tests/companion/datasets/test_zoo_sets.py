@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from learned_mapping_builders import zoo_sets
 
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.programs.formats import read_graph, read_program
 
 DATA = Path(__file__).parents[3] / "data"
-zoo_sets = builder("zoo_sets")
 PAPER_BUFFERS = {
     "alexnet_train_batch_32": 300,
     "wavenet_coherent_batch32": 3020,

@@ -7,17 +7,7 @@ import pytest
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from by_hand import hand_graph
-from learned_mapping.companion.figures.mcm import (
-    LOAD,
-    WIDEST_POINTS,
-    broken_example,
-    gap_bars,
-    method_bars,
-    package_drawing,
-    predicted_against_measured,
-    search_curves,
-    traffic,
-)
+from learned_mapping.companion.figures import mcm as figures
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.draw import picture
@@ -51,7 +41,7 @@ def test_bars_end_at_the_slowest_chip():
 
 def test_cases_have_a_panel_each():
     cases = [{"metric": "verdict", "method": "x", "assignment": EXAMPLE_PARTITIONS["valid"], "value": "valid"}] * 3
-    assert len([axes for axes in broken_example({"rows": cases}).axes if axes.get_visible()]) == 3
+    assert len([axes for axes in figures.broken_example({"rows": cases}).axes if axes.get_visible()]) == 3
 
 
 def test_a_picture_is_well_formed_whatever_the_names():
@@ -77,14 +67,14 @@ def test_result_figures_show_what_the_rows_say():
         for name in ("bert", "resnet50-4")
         for method, gap in (("sa", 25.0), ("random", 110.0), ("optimum", 0.0))
     ]
-    axes = gap_bars({"rows": rows}, ["sa", "random"]).axes[0]
+    axes = figures.gap_bars({"rows": rows}, ["sa", "random"]).axes[0]
     assert {text.get_text() for text in axes.texts} == {"1.25", "2.10"}, "the optimum itself has no bar"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["bert", "resnet50-4"]
-    assert len(gap_bars({"rows": rows}, ["sa"]).axes[0].patches) == 2
+    assert len(figures.gap_bars({"rows": rows}, ["sa"]).axes[0].patches) == 2
     key = {"instance": "bert", "metric": "throughput"}
     curve = {"x": [1, 10], "y": [2.0, 4.0], "x_unit": "samples"}
     rows = [{**key, "method": "sa", "value": 4.0, "curve": curve}, {**key, "method": "optimum", "value": 9.0}]
-    lines = {line.get_label(): line for line in search_curves({"rows": rows}, "bert").axes[0].lines}
+    lines = {line.get_label(): line for line in figures.search_curves({"rows": rows}, "bert").axes[0].lines}
     assert list(lines["sa"].get_ydata()) == [2.0, 4.0] and set(lines["optimum"].get_ydata()) == {9.0}
 
 
@@ -95,7 +85,7 @@ def row(method, metric, value, **more):
 def test_the_scatter_has_the_valid_partitions_normalised():
     """Catches invalid partitions drawn as infinitely fast, and a normalisation by the invalid ones."""
     scatter = {"predicted": [4.0, 1.0, 2.0], "measured": [9.0, 0.0, 3.0]}
-    figure = predicted_against_measured({"rows": [row("near-balanced", "pearson", 0.9, scatter=scatter)]})
+    figure = figures.predicted_against_measured({"rows": [row("near-balanced", "pearson", 0.9, scatter=scatter)]})
     points = figure.axes[0].lines[0]
     np.testing.assert_allclose(points.get_xdata(), [2.0, 1.0])
     np.testing.assert_allclose(points.get_ydata(), [3.0, 1.0])
@@ -108,7 +98,7 @@ def test_bars_say_what_does_not_fit():
         row("class-search", "over_optimum", 1.07, low=1.05, high=1.08) | {"n": 5},
         row("sa", "over_optimum", 0.0, low=0.0, high=0.0),
     ]
-    axes = method_bars({"rows": rows}).axes[0]
+    axes = figures.method_bars({"rows": rows}).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["optimum", "class-search", "sa"]
     assert [text.get_text() for text in axes.texts] == ["1.000", "1.070", "does not run"]
 
@@ -116,10 +106,10 @@ def test_bars_say_what_does_not_fit():
 def test_traffic_by_hand():
     """a, b on 0, d on 2, c, e on 1, f on 3: a tensor counts once, up to its last user. 16 KiB each."""
     graph = example_graph()
-    actual = traffic(graph, np.array([0, 0, 1, 2, 1, 3]))
+    actual = figures.traffic(graph, np.array([0, 0, 1, 2, 1, 3]))
     kib = {pair: size // 1024 for pair, size in actual.items()}
     assert kib == {(0, 1): 16, (0, 2): 16, (1, 3): 16, (2, 3): 16}
-    assert traffic(graph, np.zeros(6, int)) == {}
+    assert figures.traffic(graph, np.zeros(6, int)) == {}
 
 
 def test_boxes_are_the_models_latencies():
@@ -129,19 +119,19 @@ def test_boxes_are_the_models_latencies():
         "valid": make_partition([0, 0, 1, 1, 2, 2], 4),
         "memory": make_partition(EXAMPLE_PARTITIONS["memory"], 4),
     }
-    figure = package_drawing(graph, shown, EXAMPLE_PACKAGE)
+    figure = figures.package_drawing(graph, shown, EXAMPLE_PACKAGE)
     model = ChipModel(graph, EXAMPLE_PACKAGE)
     times = [model.latencies(partition.assignment) for partition in shown.values()]
     longest = max(t.max() for t in times)
-    largest = max(traffic(graph, shown["valid"].assignment).values())
+    largest = max(figures.traffic(graph, shown["valid"].assignment).values())
     for axes, seconds, partition in zip(figure.axes, times, shown.values()):
         boxes = [p for p in axes.patches if isinstance(p, Rectangle)]
         filled = [boxes[3 * c].get_height() + boxes[3 * c + 1].get_height() for c in range(4)]
-        np.testing.assert_allclose(filled, seconds * LOAD / longest)
+        np.testing.assert_allclose(filled, seconds * figures.LOAD / longest)
         assert f"{seconds.max() * 1e6:,.4g} µs" in axes.get_title(loc="left")
         arcs = [p.get_linewidth() for p in axes.patches if isinstance(p, FancyArrowPatch)]
-        sizes = traffic(graph, partition.assignment).values()
-        assert sorted(arcs) == sorted(WIDEST_POINTS * size / largest for size in sizes)
+        sizes = figures.traffic(graph, partition.assignment).values()
+        assert sorted(arcs) == sorted(figures.WIDEST_POINTS * size / largest for size in sizes)
 
 
 def test_what_has_no_chips_times_is_refused():
@@ -149,4 +139,4 @@ def test_what_has_no_chips_times_is_refused():
     graph = example_graph()
     for partition in (make_partition(EXAMPLE_PARTITIONS["acyclic"], 4), make_partition([0] * 6, 3)):
         with pytest.raises(InputError, match=r"Eq\. 2"):
-            package_drawing(graph, {"x": partition}, EXAMPLE_PACKAGE)
+            figures.package_drawing(graph, {"x": partition}, EXAMPLE_PACKAGE)

@@ -5,17 +5,8 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from learned_mapping.companion import results
+from learned_mapping.companion.figures import mmap_results as figures
 from learned_mapping.companion.figures.charts import method_colour
-from learned_mapping.companion.figures.mmap_results import (
-    buffers,
-    curves,
-    drop_backup,
-    learning,
-    return_against_latency,
-    returns,
-    sizes_figure,
-    speedups,
-)
 from learned_mapping.companion.figures.schematics import schematic
 from learned_mapping.companion.mmap.facts import assemble_fig4
 from learned_mapping.style import svg_text
@@ -33,7 +24,7 @@ def test_bars_start_at_one_and_the_fastest_is_on_top():
     rows = []
     for name, agent in (("slow", 0.5), ("fast", 1.25)):
         rows += [row(name, "edit-search", "speedup", agent), row(name, "edit-search-prod", "speedup", max(agent, 1.0))]
-    figure = speedups(rows, methods=METHODS)
+    figure = figures.speedups(rows, methods=METHODS)
     (axes,) = figure.axes
     bars = [(bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width()) for bar in axes.patches]
     assert bars == [(0, 1, 0.25), (1, 1, -0.5)]
@@ -41,7 +32,7 @@ def test_bars_start_at_one_and_the_fastest_is_on_top():
     assert names == [("fast", (1.0, 0), "right"), ("slow", (1.0, 1), "left")]
     (marks,) = [c for c in axes.collections if len(c.get_offsets()) == 2]
     assert marks.get_offsets().tolist() == [[1.25, 0], [1.0, 1]]
-    assert svg_text(figure) == svg_text(speedups(rows, methods=METHODS))
+    assert svg_text(figure) == svg_text(figures.speedups(rows, methods=METHODS))
 
 
 def test_every_game_is_a_dot():
@@ -51,7 +42,7 @@ def test_every_game_is_a_dot():
         rows += [row(name, "muzero", "cycles", 2e6 * i, group=group, **{"return": 0.1 * i}) for i in (1, 2, 3)]
         rows += [row(name, "muzero", "correlation", -0.5, group=group)]
         rows += [row(name, "muzero", "near_correlation", None, group=group), row(name, "muzero", "games", 9.0)]
-    figure = return_against_latency(rows)
+    figure = figures.return_against_latency(rows)
     assert [axes.get_title() for axes in figure.axes] == ["a", "b"]
     for axes in figure.axes:
         (dots,) = axes.collections
@@ -66,7 +57,7 @@ def test_curves_over_games_are_not_those_over_seconds():
     rows = [row("one", "muzero", "return", 0.4, curve=curve(60.0, "s"))]
     rows += [row("one", "muzero", "return_by_games", 0.4, curve=curve(5000, "games"))]
     for metric, last in (("return", 60.0), ("return_by_games", 5000)):
-        (axes,) = curves(rows, metric=metric, x_label="x").axes
+        (axes,) = figures.curves(rows, metric=metric, x_label="x").axes
         assert [line.get_xdata()[-1] for line in axes.lines] == [last] and axes.get_xlim()[1] == last
 
 
@@ -77,12 +68,14 @@ def test_a_single_run_goes_on_as_a_level():
         {**row("one", "greedy", "return", 0.4, curve=curve), "n": 1},
         row("one", "muzero", "return", 0.4, curve=long),
     ]
-    (axes,) = curves(rows).axes
+    (axes,) = figures.curves(rows).axes
     assert [list(line.get_xdata()) for line in axes.lines] == [[1, 2], [2, 60], [1, 60]]
 
 
 def test_a_negative_return_has_no_length():
-    bars = [p for p in returns([row("one", "muzero", "return", -0.2)]).axes[0].patches if isinstance(p, Rectangle)]
+    bars = [
+        p for p in figures.returns([row("one", "muzero", "return", -0.2)]).axes[0].patches if isinstance(p, Rectangle)
+    ]
     assert [bar.get_width() for bar in bars] == [0.0]
 
 
@@ -118,7 +111,7 @@ def test_the_papers_network_is_drawn_from_its_modules():
 
 def test_drop_backup_shows_dead_ends_where_there_are_any():
     rows = [row("met", "random-no-backup", "lost", 0.25), row("none", "random-no-backup", "lost", 0.0)]
-    (axes,) = drop_backup(rows).axes
+    (axes,) = figures.drop_backup(rows).axes
     assert [bar.get_height() for bar in axes.patches] == [0.25] and "1 of 2" in axes.get_title()
 
 
@@ -126,7 +119,7 @@ def test_a_training_is_a_line_beside_what_does_not_learn():
     """Would catch a panel that holds another program's training, and a row without a game drawn as 0."""
     curve = [{"cpu_s": 1.0, "cold": None, "best": 0.2}, {"cpu_s": 9.0, "cold": 0.5, "best": 0.6}]
     actual = [{"program": name, "method": "muzero", "seed": seed, "curve": curve} for name in "ab" for seed in (0, 1)]
-    figure = learning(actual, {"a": {"bound": 0.9}})
+    figure = figures.learning(actual, {"a": {"bound": 0.9}})
     assert [len(axes.lines) for axes in figure.axes] == [5, 4]
     assert [line.get_ydata().tolist() for line in figure.axes[1].lines[:2]] == [[0.5], [0.2, 0.6]]
     assert figure.axes[0].lines[-1].get_ydata()[0] == 0.9 and figure.axes[0].get_xscale() == "log"
@@ -136,7 +129,7 @@ def test_a_bar_per_workload_with_its_number():
     """Would catch a bar that is not its workload's, a number left out, and a picture that differs from run to run."""
     rows = [{"instance": "small", "value": 200, "family": "b"}, {"instance": "large", "value": 9000, "family": "a"}]
     paper = [{"instance": n, "value": v} for n, v in (("smallest", 169), ("largest", 16_490), ("large", 9084))]
-    figure = buffers(rows, paper)
+    figure = figures.buffers(rows, paper)
     (axes,) = figure.axes
     assert [patch.get_width() for patch in axes.patches if patch.get_height() == 0.72] == [200, 9000]
     assert [text.get_text() for text in axes.texts] == ["200", "9,000"]
@@ -148,7 +141,7 @@ def test_a_bar_per_workload_with_its_number():
 
 def test_shares_end_at_one():
     """Would catch a curve that is not the share of members at most that large."""
-    figure = sizes_figure({"train": np.array([40, 10, 20, 10])})
+    figure = figures.sizes_figure({"train": np.array([40, 10, 20, 10])})
     x, y = figure.axes[0].lines[0].get_data()
     assert list(x) == [10, 10, 10, 20, 40] and list(y) == [0, 0.25, 0.5, 0.75, 1.0]
 

@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 
 from by_hand import hand_graph
-from learned_mapping.companion.figures.regal import (
-    NETWORK_TITLES,
-    gains_by_distance,
-    gap_bars,
-    improvement_by_limit,
-    improvement_histogram,
-    painted_law,
-    preference,
-    seconds_by_size,
-)
+from learned_mapping.companion.figures import regal as figures
 from learned_mapping.companion.figures.schematics import schematic
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import make_graph
@@ -72,14 +63,14 @@ def test_result_figures_show_what_the_rows_say():
         for d in ("traced-runtime", "synthetic-runtime")
         for m, v in (("brkga", 12.3), ("random", 45.6))
     ]
-    figure = gap_bars({"rows": rows, "paper": [{**rows[0], "value": 20.19}]}, ["brkga", "random"])
+    figure = figures.gap_bars({"rows": rows, "paper": [{**rows[0], "value": 20.19}]}, ["brkga", "random"])
     assert len(figure.axes) == 2
     assert {"12.3", "45.6"} <= {text.get_text() for text in figure.axes[0].texts}
     rows = [
         {"instance": f"{n} ops", "ops": n, "method": "brkga", "metric": "seconds_by_size", "value": n / 1e3}
         for n in (100, 50)
     ]
-    line = seconds_by_size({"rows": rows, "paper": []}).axes[0].lines[0]
+    line = figures.seconds_by_size({"rows": rows, "paper": []}).axes[0].lines[0]
     assert line.get_xdata().tolist() == [50, 100]
 
 
@@ -107,7 +98,7 @@ def test_every_graph_is_in_the_histogram():
     """Catches edges that leave out the best or the worst graph, and a title of other numbers."""
     values = (-3.2, 0.0, 0.0, 41.0)
     rows = [row(str(i), name, value) for name in ("regal", "spectral-law") for i, value in enumerate(values)]
-    figure = improvement_histogram({"rows": rows, "paper": [row("best", "regal", 54.3)]})
+    figure = figures.improvement_histogram({"rows": rows, "paper": [row("best", "regal", 54.3)]})
     for axes in figure.axes:
         assert sum(bar.get_height() for bar in axes.patches) == len(values)
     assert figure.axes[0].get_title(loc="left") == "regal\n-3.2 to +41.0 %"
@@ -121,7 +112,7 @@ def test_limits_come_in_order():
         for name in ("brkga", "regal")
         for limit in (9000, 500)
     ]
-    one, two = improvement_by_limit({"rows": rows}).axes
+    one, two = figures.improvement_by_limit({"rows": rows}).axes
     assert one.lines[0].get_xdata().tolist() == [500, 9000] and one.lines[0].get_ydata().tolist() == [0.5, 9.0]
     assert two.lines[0].get_ydata().tolist() == [5.0, 90.0]
     assert "500 evaluations" in one.get_ylabel()
@@ -134,8 +125,8 @@ def test_the_paint_is_the_law():
     affinity[1, 1] = affinity[0, 0] = (1e6, 1.0)
     affinity[1, 0] = affinity[0, 1] = (1.0, 1e6)
     law = law_of(affinity)
-    assert preference(graph, law) == pytest.approx([0.0, 1.0] + [0.5] * 18, abs=1e-5)
-    assert svg_text(painted_law(graph, law)) == svg_text(painted_law(graph, law))
+    assert figures.preference(graph, law) == pytest.approx([0.0, 1.0] + [0.5] * 18, abs=1e-5)
+    assert svg_text(figures.painted_law(graph, law)) == svg_text(figures.painted_law(graph, law))
 
 
 def test_the_method_shows_the_weights():
@@ -153,13 +144,13 @@ FAR = ("trained", "new-family", "four-devices")
 def test_dots_and_refusals():
     """Catches a dot at another distance, one panel's dots in the other, and a refusal drawn as no gain."""
     rows = []
-    for k, network in enumerate(NETWORK_TITLES):
+    for k, network in enumerate(figures.NETWORK_TITLES):
         for i, distance in enumerate(FAR[:2]):
             row = {"instance": f"{network}/{distance}", "method": "regal", "metric": "improvement_percent"}
             if (k, i) != (1, 1):
                 rows.append(row | {"value": 10.0 * k + i, "low": -1.0, "high": 30.0})
         rows.append({"instance": f"{network}/four-devices", "method": "regal", "metric": "refused", "value": True})
-    figure = gains_by_distance({"rows": rows})
+    figure = figures.gains_by_distance({"rows": rows})
     first, second = figure.axes
     lines = [panel.containers[0].lines[0] for panel in figure.axes]
     assert list(zip(*(d.tolist() for d in lines[0].get_data()))) == [(0.0, 0.0), (1.0, 1.0)]

@@ -1,13 +1,10 @@
 """What the training commands share: a training that is stopped goes on and ends as one that was not."""
 
 import numpy as np
+from learned_mapping_builders.training.command import go_on, write_tuning
 
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.learning.loop import read_log
 from learned_mapping.programs.json_io import read_json
-
-command = builder("training.command")
-go_on, write_tuning = command.go_on, command.write_tuning
 
 
 class Walk:

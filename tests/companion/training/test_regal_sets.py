@@ -1,16 +1,15 @@
 import numpy as np
 import pytest
+from learned_mapping_builders import regal_choices
+from learned_mapping_builders.training import regal_sets as regal_training_sets
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.learner import variant_from, variant_to
 from learned_mapping.regal.methods import best_spectral_law
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.proposals import spectral_law
-
-regal_choices, regal_training_sets = builder("regal_choices"), builder("training.regal_sets")
 
 
 @pytest.fixture

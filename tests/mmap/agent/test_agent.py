@@ -17,12 +17,8 @@ from learned_mapping.mmap.agent.solve import solve
 from learned_mapping.mmap.observation import WIDTH
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import parse_json
-from mmap_games import hard_program, random_returns
+from mmap_games import SMALL, hard_program, random_returns
 
-SMALL = AgentConfig(
-    games=16, moves=16, cold_games=4, simulations=4, width=32, latent=16, id_width=4, batch=64, updates=8,
-    unroll=2, learning_rate=3e-3, average=0.5, replay=4000, evaluate_every=0, evaluation_games=16,
-)  # fmt: skip
 WINDOWS = dataclasses.replace(SMALL, windows=12, own_windows=4, cold_games=2, moves=6, imitation=0.1)
 
 

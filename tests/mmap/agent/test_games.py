@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from learned_mapping_builders.synthetic_programs import random_program
 
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.observation import AHEAD, CELLS, LIVE_NUMBERS, PARTS, PROFILE, WIDTH
@@ -9,7 +10,6 @@ from learned_mapping.mmap.rules.actions import DROP, toy_program
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 from mmap_games import hard_program
-from synthetic_programs import random_program
 
 STARTS = dict(zip(PARTS, np.concatenate([[0], np.cumsum(list(PARTS.values()))]).tolist()))
 

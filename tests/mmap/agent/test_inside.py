@@ -8,15 +8,9 @@ import pytest
 from learned_mapping.learning.loop import Log, train
 from learned_mapping.mmap.agent import inside
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
-from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.games import Guide
 from learned_mapping.mmap.rules.actions import NUM_ACTIONS
-from mmap_games import hard_program
-
-SMALL = AgentConfig(
-    games=16, moves=16, cold_games=4, simulations=4, width=32, latent=16, id_width=4, batch=64, updates=8,
-    unroll=2, learning_rate=3e-3, average=0.5, replay=4000, evaluate_every=0, evaluation_games=16,
-)  # fmt: skip
+from mmap_games import SMALL, hard_program
 
 
 @pytest.fixture(scope="module")

@@ -6,23 +6,13 @@ import pytest
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.programs.synthetic import random_graph
+from learned_mapping.regal.agent import reinforce
 from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, PRINTED, features
 from learned_mapping.regal.agent.network import make_batch
 from learned_mapping.regal.agent.policy import BINS, Policy, random_parameters, read_policy, sample, write_policy
-from learned_mapping.regal.agent.reinforce import (
-    ReinforceAgent,
-    ReinforceConfig,
-    Stage,
-    leave_one_out,
-    policy_loss,
-    probabilities,
-    rate_at,
-    score_weights,
-    stage_at,
-)
 from learned_mapping.regal.rules.instance import Instance
 
-STAGES = (Stage(0.6, 180, 8, 3, 30), Stage(0.4, 260, 4, 2, 40))
+STAGES = (reinforce.Stage(0.6, 180, 8, 3, 30), reinforce.Stage(0.4, 260, 4, 2, 40))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,14 +30,14 @@ def instances():
 
 
 def config(**options):
-    return ReinforceConfig(STAGES, 100.0, batch_graphs=3, batch_ops=64, **options)
+    return reinforce.ReinforceConfig(STAGES, 100.0, batch_graphs=3, batch_ops=64, **options)
 
 
 def test_leave_one_out_by_hand():
     """Every reward less the mean of the others; a constant of the graph changes nothing."""
     rewards = np.array([[1.0, 2.0, 6.0], [0.0, 0.0, 3.0]])
-    np.testing.assert_allclose(leave_one_out(rewards), [[-3.0, -1.5, 4.5], [-1.5, -1.5, 3.0]])
-    np.testing.assert_allclose(leave_one_out(rewards + [[5.0], [-2.0]]), leave_one_out(rewards))
+    np.testing.assert_allclose(reinforce.leave_one_out(rewards), [[-3.0, -1.5, 4.5], [-1.5, -1.5, 3.0]])
+    np.testing.assert_allclose(reinforce.leave_one_out(rewards + [[5.0], [-2.0]]), reinforce.leave_one_out(rewards))
 
 
 def test_gradient_is_reinforces(instances):
@@ -59,8 +49,8 @@ def test_gradient_is_reinforces(instances):
     p = np.asarray(jax.nn.softmax(raw))
     choices = [sample(p[:12], 5, rng), sample(p[12:28], 5, rng)]
     advantages = rng.standard_normal((2, 5))
-    weights = score_weights(choices, advantages, len(p), len(BINS))
-    actual = jax.grad(lambda z: policy_loss(z, batch, weights, 0.0)[0])(jnp.asarray(raw, jnp.float32))
+    weights = reinforce.score_weights(choices, advantages, len(p), len(BINS))
+    actual = jax.grad(lambda z: reinforce.policy_loss(z, batch, weights, 0.0)[0])(jnp.asarray(raw, jnp.float32))
     wanted = np.zeros_like(raw)
     for first, n, bins, advantage in zip((0, 12), (12, 16), choices, advantages):
         for chosen, a in zip(bins, advantage):
@@ -79,23 +69,23 @@ def test_samples_follow_the_probabilities():
 
 def test_stages_and_rates():
     c = config()
-    assert [stage_at(c, s) for s in (0.0, 59.9, 60.0, 99.0, 500.0)] == [0, 0, 1, 1, 1]
-    assert rate_at(c, 10.0) == c.rate and rate_at(c, 60.0) == pytest.approx(c.later_rate)
-    assert rate_at(c, 100.0) == pytest.approx(c.last_rate)
+    assert [reinforce.stage_at(c, s) for s in (0.0, 59.9, 60.0, 99.0, 500.0)] == [0, 0, 1, 1, 1]
+    assert reinforce.rate_at(c, 10.0) == c.rate and reinforce.rate_at(c, 60.0) == pytest.approx(c.later_rate)
+    assert reinforce.rate_at(c, 100.0) == pytest.approx(c.last_rate)
 
 
 @pytest.mark.parametrize("model", ["gnn", pytest.param("gas", marks=pytest.mark.slow)])
 def test_a_training_goes_on_to_the_same_bits(instances, tmp_path, model):
     """Four steps in one go, and two, a file, two more in a fresh agent, across a change of stage; catches anything
     the future depends on that is not stored. Another configuration or other graphs are refused."""
-    straight, first = (ReinforceAgent(instances, config(model=model)) for _ in range(2))
+    straight, first = (reinforce.ReinforceAgent(instances, config(model=model)) for _ in range(2))
     for agent, steps in ((straight, 4), (first, 2)):
         for step in range(steps):
             agent.spent = max(agent.spent, 70.0 if step > 2 else 0.0)
             agent.iterate(lambda: False)
     path = tmp_path / "state.npz"
     write_checkpoint(path, *first.state())
-    second = ReinforceAgent(instances, config(model=model))
+    second = reinforce.ReinforceAgent(instances, config(model=model))
     second.restore(*read_checkpoint(path), path)
     second.iterate(lambda: False)
     second.spent = max(second.spent, 70.0)
@@ -104,8 +94,8 @@ def test_a_training_goes_on_to_the_same_bits(instances, tmp_path, model):
     for one, other in zip(jax.tree.leaves(second._tree()), jax.tree.leaves(straight._tree())):
         np.testing.assert_array_equal(one, other)
     for other in (
-        ReinforceAgent(instances, config(seed=1, model=model)),
-        ReinforceAgent(instances[:2], config(model=model)),
+        reinforce.ReinforceAgent(instances, config(seed=1, model=model)),
+        reinforce.ReinforceAgent(instances[:2], config(model=model)),
     ):
         with pytest.raises(InputError):
             other.restore(*read_checkpoint(path), path)
@@ -123,14 +113,14 @@ def test_it_learns_what_pays(instances, monkeypatch):
     monkeypatch.setattr("learned_mapping.regal.agent.reinforce.rollouts", searched)
     monkeypatch.setattr("learned_mapping.regal.agent.reinforce.uniform_cost", lambda *given: 1.0)
     for options in ({}, {"baseline": "network"}, {"model": "gas"}):
-        agent = ReinforceAgent(instances, config(**options))
+        agent = reinforce.ReinforceAgent(instances, config(**options))
         rewards = [agent.iterate(lambda: False)["reward"] for _ in range(40)]
         assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.1
 
 
 def test_the_papers_attributes_alone_stay_alone(instances):
     """Would catch a weight for another attribute that moves, or that the policy reads when it is used."""
-    agent = ReinforceAgent(instances, config(attributes="printed"))
+    agent = reinforce.ReinforceAgent(instances, config(attributes="printed"))
     for _ in range(3):
         agent.iterate(lambda: False)
     for module, names in (("node_encoder/mlp_0", NODE_FEATURES), ("edge_encoder/mlp_0", EDGE_FEATURES)):
@@ -138,7 +128,7 @@ def test_the_papers_attributes_alone_stay_alone(instances):
         assert np.array_equal(moved, np.isin(names, PRINTED))
     batch = agent.batch([0])
     policy = Policy(jax.tree.map(np.asarray, agent.parameters), "runtime", "x", 0)
-    seen = probabilities(agent.parameters, batch)[: agent.sizes[0]]
+    seen = reinforce.probabilities(agent.parameters, batch)[: agent.sizes[0]]
     np.testing.assert_allclose(policy.probabilities(instances[0]), seen, atol=1e-4)
 
 
@@ -152,7 +142,7 @@ def test_policies_are_stored(instances, tmp_path):
     actual, header = read_policy(path)
     assert header["updates"] == 5 and (actual.objective, actual.seed) == ("runtime", 2)
     own = actual.probabilities(instances[0])
-    np.testing.assert_allclose(own, probabilities(parameters, batch)[:12], atol=1e-4)
+    np.testing.assert_allclose(own, reinforce.probabilities(parameters, batch)[:12], atol=1e-4)
     law = actual.law(instances[0], np.random.default_rng(0))
     assert not law.in_initial and set(law.alpha) <= set(BINS) and len(law.alpha) == 36
     arrays, header = read_checkpoint(path)
