@@ -84,6 +84,6 @@ def test_the_real_compiler_prices_a_small_function():
     array = jax.ShapeDtypeStruct((1024, 1024), jnp.float32)
     extracted = extract(function, ([array] * 3, array), name="small", cycles=True)
     assert extracted.program.num_buffers >= 9 and extracted.unpriced == 0
-    # The tables and the compiler's full compilation speak of the same cycles.
-    assert extracted.compiler_cycles == pytest.approx(extracted.compiled_cycles, rel=0.02)
+    # The tables and the compiler's full compilation speak of the same cycles; `checks.json` says how nearly.
+    assert extracted.compiler_cycles == pytest.approx(extracted.compiled_cycles, rel=0.1)
     assert extracted.compiler_cycles <= extracted.slow_cycles

@@ -44,6 +44,7 @@ def trace(options: Any) -> int:
         if is_torch(function):
             from learned_mapping.programs.trace.torch_module import trace_module
 
+            _refuse(options, "check", "unroll_limit")
             traced: Any = trace_module(function, args, example.parameters, **settings)
         else:
             settings |= {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
@@ -61,8 +62,6 @@ def trace(options: Any) -> int:
                 from learned_mapping.programs.trace.graph import trace as trace_graph
 
                 traced = trace_graph(function, *args, **settings)
-    if is_torch(function):
-        _refuse(options, "check", "unroll_limit")
     return _write(options, out, traced, counts)
 
 
