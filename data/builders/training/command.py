@@ -10,7 +10,7 @@ from learned_mapping.learning.loop import Agent, Log, resume, train
 from learned_mapping.programs.json_io import write_json
 
 
-class _ToldLog(Log):
+class _PrintedLog(Log):
     """A log whose rows are said as they come."""
 
     def append(self, row: dict[str, Any]) -> None:
@@ -30,7 +30,7 @@ def go_on(agent: Agent, folder: Path, *, every: int, minutes: float | None = Non
     folder.mkdir(parents=True, exist_ok=True)
     resume(agent, folder / "state.npz")
     end = float("inf") if minutes is None else time.monotonic() + 60 * minutes
-    log = _ToldLog(folder / "log.jsonl", agent.iterations)
+    log = _PrintedLog(folder / "log.jsonl", agent.iterations)
     train(agent, lambda: time.monotonic() > end, log=log, checkpoint=folder / "state.npz", every=every)
     return agent.done
 

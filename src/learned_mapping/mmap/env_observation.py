@@ -1,17 +1,15 @@
 """The agent's view of a position on the JAX environment: `observation.observe` as a pure function of one game."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from learned_mapping.mmap import observation
+from learned_mapping.mmap.env_state import EnvProgram, EnvState
 from learned_mapping.mmap.rules.actions import DROP, DROPPED, PLACED
 from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
-
-if TYPE_CHECKING:
-    from learned_mapping.mmap.env import EnvProgram, EnvState
 
 
 class ObservationTables(NamedTuple):
@@ -34,7 +32,7 @@ def _log_steps(steps: jax.Array) -> jax.Array:
     return jnp.sign(steps) * jnp.log1p(jnp.abs(steps)) / 4.0
 
 
-def _buffers(program: "EnvProgram", tables: ObservationTables, state: "EnvState", b, now) -> jax.Array:
+def _buffers(program: EnvProgram, tables: ObservationTables, state: EnvState, b, now) -> jax.Array:
     """[k + l + 1, BUFFER_NUMBERS]: the current buffer, those after it, those of its tensor."""
     position = state.position
     chain = [b]
@@ -64,7 +62,7 @@ def _overlaps(low: jax.Array, high: jax.Array, cells: int) -> jax.Array:
     return jnp.maximum(jnp.minimum(high[:, None] * cells, cell + 1) - jnp.maximum(low[:, None] * cells, cell), 0.0)
 
 
-def observe(program: "EnvProgram", tables: ObservationTables, state: "EnvState") -> tuple[jax.Array, jax.Array]:
+def observe(program: EnvProgram, tables: ObservationTables, state: EnvState) -> tuple[jax.Array, jax.Array]:
     """Vector [`observation.WIDTH`] float32, whose parts `observation.PARTS` names, and ids [3] int32 (buffer, tensor,
     alias group + 1) of one game; zeros where it is over."""
     position = state.position

@@ -10,6 +10,7 @@ from learned_mapping.companion.display import Html, grid, provenance_line
 from learned_mapping.companion.statistics import RESAMPLES, drawn_anew, drawn_tasks
 from learned_mapping.companion.table import Record, Row, by, row
 
+SECONDS_A_SAMPLE = 26.97  # How long the paper's package takes for one (section 5.3).
 LEAST = 1e-12  # In place of 0, which has no logarithm: what cannot run.
 
 
@@ -110,8 +111,6 @@ def _amount(samples: float | None, minutes: float | None) -> str:
 def level_tables(result: Record, captions: Sequence[str]) -> Html:
     """`level_table` of a result with its provenance: one table, or by two captions that of the levels that are plain
     numbers and that of those in per cent. Where ours has minutes, so has the paper's."""
-    from learned_mapping.companion.mcm.learning_bert import SECONDS_A_SAMPLE
-
     targets = dict.fromkeys(row["target"] for row in results.select(result, metric="samples"))
     plain = [target for target in targets if "%" not in target]
     parts = [plain, [t for t in targets if t not in plain]] if len(captions) == 2 else [None]

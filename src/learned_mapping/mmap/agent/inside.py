@@ -5,6 +5,7 @@ model's Q is what it expects under its policy, discounted: part of the disagreem
 """
 
 import dataclasses
+import itertools
 from typing import Any, NamedTuple
 
 import jax
@@ -15,8 +16,8 @@ from scipy.stats import spearmanr
 from learned_mapping.mmap.agent.agent import MMapAgent
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.replay import Replay
-from learned_mapping.mmap.agent.search import make_decide, make_search
-from learned_mapping.mmap.agent.selfplay import record_game
+from learned_mapping.mmap.agent.search import Decisions, make_decide, make_search
+from learned_mapping.mmap.agent.selfplay import play_out, record_game
 from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 POSITIONS = 600
@@ -186,16 +187,14 @@ def searched(agent: MMapAgent, along: Along) -> dict[str, Any]:
 def played(agent: MMapAgent, count: int, temperature: float) -> tuple[dict[str, list[float]], np.ndarray]:
     """Returns of whole games by one network, ``count`` each by the search, the search with `MORE` simulations and the
     policy head alone; and the actions [B] of a game of the last."""
-    returns = {}
+    returns, parameters = {}, agent.learner.average
     for name, simulations in (("search", agent.config.simulations), ("more", MORE), ("head", 0)):
         decide = make_decide(agent.networks, dataclasses.replace(agent.config, simulations=simulations))
-        games, number = Games(agent.program, count), 0
-        while not games.over.all():
-            decisions = decide(
-                agent.learner.average, games.vector, games.ids, games.legal, agent.seed, number,
-                np.full(count, temperature, np.float32),
-            )  # fmt: skip
-            number += 1
-            games.step(np.where(games.over, -1, np.asarray(decisions.action)))
+        games, numbers = Games(agent.program, count), itertools.count()
+
+        def move(games: Games, temperatures: np.ndarray, decide=decide, numbers=numbers) -> Decisions:
+            return decide(parameters, games.vector, games.ids, games.legal, agent.seed, next(numbers), temperatures)
+
+        play_out(games, move, temperature)
         returns[name] = games.saved.tolist()
     return returns, games.played(0)
