@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -180,6 +181,29 @@ def test_an_interrupt_is_exit_130_and_writes_nothing(capsys, folder, monkeypatch
     monkeypatch.setattr(solutions, "solve_task", interrupted)
     code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
     assert code == 130 and one_line(err) == "lmap: interrupted" and not (folder / "o.json").exists()
+
+
+def test_an_interrupted_search_writes_its_best_so_far(capsys, folder, monkeypatch):
+    """Catches minutes of search lost to Ctrl-C, and an exit code that says the search came to its end."""
+    from learned_mapping.cli import solutions
+
+    solve_task, presses = solutions.solve_task, [signal.SIGINT]
+
+    def pressed(*arguments, progress, **limits):
+        def seen(*now):
+            if presses:
+                signal.raise_signal(presses.pop())
+            return progress(*now)
+
+        return solve_task(*arguments, progress=seen, **limits)
+
+    monkeypatch.setattr(solutions, "solve_task", pressed)
+    begun = time.monotonic()
+    line = ("solve", "regal", "graph.json", "--method", "brkga", "--seconds", "200", "--out", "o.json")
+    code, out, err = run(capsys, *line)
+    assert code == 130 and err.splitlines()[-1] == "lmap: interrupted" and "o.json" in out
+    assert "best so far" in err and time.monotonic() - begun < 100 and not presses
+    assert run(capsys, "check", "regal", "graph.json", "o.json")[0] == 0
 
 
 def test_a_fault_of_ours_is_exit_3_and_one_line(capsys, folder, monkeypatch):

@@ -15,7 +15,7 @@ class Budget:
       samples: the limit in samples (games, repairs or cost-model evaluations), or None.
       cpu: count the process's own CPU seconds (`clock.cpu_seconds`), which do not depend on what else the machine does,
         instead of the wall clock's. Experiments do; a user's ``--seconds`` does not.
-      progress: called with (samples, seconds, best value) at most twice a second and once at the end.
+      progress: called with (samples, seconds, best value) at most twice a second; a true answer ends the budget.
       checkpoint: file in which a learner keeps its state.
       strict: nothing runs beside the budget, such as the games by which tables judge a learner.
 
@@ -29,7 +29,7 @@ class Budget:
         seconds: float | None = None,
         samples: int | None = None,
         cpu: bool = False,
-        progress: Callable[[int, float, float | None], None] | None = None,
+        progress: Callable[[int, float, float | None], object] | None = None,
         checkpoint: str | None = None,
         strict: bool = False,
     ):
@@ -45,6 +45,7 @@ class Budget:
         self._clock = cpu_seconds if cpu else time.perf_counter
         self._start = self._clock()
         self._last_progress = float("-inf")
+        self._ended = False
         self.samples = 0
         self.best: float | None = None
         self.curve_s: list[float] = []
@@ -65,7 +66,9 @@ class Budget:
         return None if self.limit_samples is None else max(self.limit_samples - self.samples, 0)
 
     def spent(self, share: float = 1.0) -> bool:
-        """Whether this share of a limit is used up."""
+        """Whether this share of a limit is used up, or `progress` has ended it."""
+        if self._ended:
+            return True
         if self.limit_samples is not None and self.samples >= share * self.limit_samples:
             return True
         return self.limit_s is not None and self.seconds >= share * self.limit_s
@@ -83,7 +86,7 @@ class Budget:
             self.curve_best.append(value)
         if self.progress is not None and now - self._last_progress > 0.5:
             self._last_progress = now
-            self.progress(self.samples, now, self.best)
+            self._ended |= bool(self.progress(self.samples, now, self.best))
         return improved
 
     def curve(self) -> dict:

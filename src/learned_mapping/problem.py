@@ -27,7 +27,7 @@ WARM_SAMPLES = 300  # On a toy, before the clock starts: past the first generati
 RULE_SAMPLES = 1000  # Of a rule of `Problem.net` that tries a few of its kind.
 
 Outcome = tuple[Any, dict[str, float]]
-Progress = Callable[[int, float, float | None], None]
+Progress = Callable[[int, float, float | None], object]
 
 
 @dataclass(frozen=True)

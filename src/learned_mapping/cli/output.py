@@ -79,8 +79,11 @@ def check_out(out: str, endings: Sequence[str], inputs: Sequence[str]) -> Path:
 
 
 @contextmanager
-def search_progress(label: str, seconds: float | None, samples: int | None) -> Iterator[Any]:
-    """A callback (samples, seconds, best) for `Budget` that moves a bar on a terminal's stderr."""
+def search_progress(
+    label: str, seconds: float | None, samples: int | None, interrupted: Sequence[int] = ()
+) -> Iterator[Any]:
+    """A callback (samples, seconds, best) for `Budget` that moves a bar on a terminal's stderr, and ends the budget
+    once something is in `interrupted`."""
     from tqdm import tqdm
 
     total = samples if samples is not None else seconds
@@ -88,11 +91,12 @@ def search_progress(label: str, seconds: float | None, samples: int | None) -> I
     shown = {"desc": label, "unit": unit, "file": sys.stderr, "disable": None, "leave": False}
     with tqdm(total=total, unit_scale=True, **shown) as bar:
 
-        def report(done_samples: int, done_seconds: float, best: float | None) -> None:
+        def report(done_samples: int, done_seconds: float, best: float | None) -> bool:
             bar.n = done_samples if samples is not None else round(done_seconds, 1)
             if best is not None:
                 bar.set_postfix_str(f"best {best:.6g}", refresh=False)
             bar.refresh()
+            return bool(interrupted)
 
         yield report
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from learned_mapping.cli.output import JSON_ENDINGS, check_out, first_use, print_json, report, search_progress
 from learned_mapping.errors import InputError, LearnedMappingError, shown
+from learned_mapping.interrupts import patient
 from learned_mapping.learning.device import on_device
 from learned_mapping.problem import GRAPH_ENDINGS, Problem, Result, problem
 from learned_mapping.problem import solve as solve_task
@@ -25,6 +26,7 @@ from learned_mapping.verdict import LISTED
 
 PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}  # Kind of a solution's file -> whose it is.
 BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
+PATIENCE_S = 5.0  # After an interrupt, for the method to come to its end.
 READY_S = 1.0  # From here on the seconds that compiling took are told.
 OPTIONS = {
     "mmap": ("size", "device"),
@@ -95,14 +97,15 @@ def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
 
 
 def solve(options: Any) -> int:
-    """Solves an instance, has the independent validator judge the solution, and writes it if it is valid."""
+    """Solves an instance, has the independent validator judge the solution, and writes it if it is valid. An interrupt
+    ends the search, and the best so far is written."""
     out = _checked_out(options)
     paper = _problem(options)
     _refuse_for_others(paper, options)
     instance, chosen = _instance(paper, options), _hardware(options)
     with _of_file(instance, options.instance):
         task = paper.task(instance, **chosen)
-    method, result, ready_s = _run(paper, task, instance, options)
+    method, result, ready_s, interrupted = _run(paper, task, instance, options)
     verdict = paper.validate(task, result.solution)
     if not verdict.valid:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
@@ -126,13 +129,15 @@ def solve(options: Any) -> int:
             "costs": dict(verdict.costs), "out": str(out), "network": asked, "beside": others,
             **{name: number for name, number in gaps.items() if number is not None},
         })  # fmt: skip
-        return 0
-    compiled = f", after {ready_s:.1f} s to compile" if ready_s >= READY_S else ""
-    print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s{compiled} -> {shown(out, 1000)}")
-    lines = [_by_whom(paper, method, result), f"network {asked}{paper.use_of(method)}" if asked else ""]
-    lines += [_beside(name, cost, value, other) for name, other in others.items()]
-    lines += [*paper.hints(task, result.solution), _proved(gap, chain_gap)]
-    print("\n".join(filter(None, lines)), end="\n" if any(lines) else "")
+    else:
+        compiled = f", after {ready_s:.1f} s to compile" if ready_s >= READY_S else ""
+        print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s{compiled} -> {shown(out, 1000)}")
+        lines = [_by_whom(paper, method, result), f"network {asked}{paper.use_of(method)}" if asked else ""]
+        lines += [_beside(name, cost, value, other) for name, other in others.items()]
+        lines += [*paper.hints(task, result.solution), _proved(gap, chain_gap)]
+        print("\n".join(filter(None, lines)), end="\n" if any(lines) else "")
+    if interrupted:
+        raise KeyboardInterrupt
     return 0
 
 
@@ -160,14 +165,19 @@ def _instance(paper: Problem, options: Any) -> Any:
     return instance
 
 
-def _run(paper: Problem, task: Any, instance: Any, options: Any) -> tuple[str, Result, float]:
-    """The method that ran, its result, and the seconds that went into compiling: where the optimum is out of reach,
-    another method takes its place in the time that is left."""
+def _run(paper: Problem, task: Any, instance: Any, options: Any) -> tuple[str, Result, float, bool]:
+    """The method that ran, its result, the seconds that went into compiling, and whether the user has ended it: where
+    the optimum is out of reach, another method takes its place in the time that is left."""
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     limits |= {"profile": "paper"} if options.size == "paper" else {}
     method, since = options.method, time.perf_counter()
-    with search_progress(method, options.seconds, options.samples) as progress, on_device(options.device), first_use():
+    with (
+        patient("the best so far follows", wanted=options.checkpoint is None, seconds=PATIENCE_S) as interrupted,
+        search_progress(method, options.seconds, options.samples, interrupted) as progress,
+        on_device(options.device),
+        first_use(),
+    ):
         try:
             with _of_file(instance, options.instance):
                 result = solve_task(paper, task, method, **limits, progress=progress)
@@ -182,7 +192,7 @@ def _run(paper: Problem, task: Any, instance: Any, options: Any) -> tuple[str, R
             limits["seconds"] = max(left, 0.2 * (options.seconds or BOUND_SECONDS))
             print(f"{shown(error, 300)}: {method} instead", file=sys.stderr)
             result = solve_task(paper, task, method, **limits, progress=progress)
-    return method, result, max(time.perf_counter() - since - result.seconds, 0.0)
+    return method, result, max(time.perf_counter() - since - result.seconds, 0.0), bool(interrupted)
 
 
 def _origin(

@@ -6,18 +6,15 @@ is lost whole, so a run that goes on from a checkpoint repeats what an uninterru
 
 import json
 import os
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from learned_mapping.errors import InputError
+from learned_mapping.interrupts import patient
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.programs.json_io import write_bytes
 
@@ -115,7 +112,7 @@ def train(
       every: at least 1.
     """
     saved, since = agent.iterations, time.monotonic()
-    with _patient(checkpoint is not None) as interrupted:
+    with patient("the checkpoint follows this iteration", wanted=checkpoint is not None) as interrupted:
         while not agent.done and not stop() and not interrupted:
             row = agent.iterate(stop)
             if row is None:
@@ -129,29 +126,6 @@ def train(
                 write_checkpoint(checkpoint, *agent.state())
         if interrupted:
             raise KeyboardInterrupt
-
-
-@contextmanager
-def _patient(wanted: bool) -> Iterator[list[int]]:
-    """A list that the first interrupt is put into, instead of being raised; Python's own handling where not `wanted`,
-    outside the main thread, or where somebody else handles interrupts."""
-    first: list[int] = []
-    main = threading.current_thread() is threading.main_thread()
-    if not wanted or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield first
-        return
-
-    def note(number: int, frame: Any) -> None:
-        if first:
-            raise KeyboardInterrupt
-        first.append(number)
-        print("interrupted: the checkpoint follows this iteration; again to stop at once", file=sys.stderr)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield first
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def resume(agent: Agent, checkpoint: str | os.PathLike) -> bool:

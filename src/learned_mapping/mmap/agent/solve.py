@@ -56,7 +56,7 @@ def solve(
     games: int | None = None,
     config: AgentConfig | None = None,
     cpu: bool = False,
-    progress: Callable[[int, float, float | None], None] | None = None,
+    progress: Callable[[int, float, float | None], object] | None = None,
     checkpoint: str | os.PathLike | None = None,
     every: int = 50,
     log: str | os.PathLike | None = None,
