@@ -248,6 +248,6 @@ def nbytes(value: Any) -> int:
     dtype = getattr(value, "dtype", None)
     if dtype is None or str(dtype) == "float0":
         return 0
-    packed = re.match(r"u?int([124])$|float(4)_", str(dtype))
+    packed = re.match(r"u?int([124])$|float([46])_", str(dtype))
     bits = int(packed[1] or packed[2]) if packed else 8 * int(dtype.itemsize)
     return -(-elements(value) * bits // 8)
