@@ -234,8 +234,8 @@ def test_a_choice_between_literals_reads_its_condition():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "size"), [("int4", 1024), ("uint4", 1024), ("int2", 512), ("float4_e2m1fn", 1024), ("float6_e2m3fn", 1536),
-                        ("int8", 2048), ("float8_e4m3fn", 2048), ("bool", 2048), ("bfloat16", 4096)]
+    ("dtype", "size"), [("int4", 1024), ("uint4", 1024), ("int2", 512), ("float4_e2m1fn", 1024), ("int8", 2048),
+                        ("float6_e2m3fn", 1536), ("float8_e4m3fn", 2048), ("bool", 2048), ("bfloat16", 4096)]
 )  # fmt: skip
 def test_types_of_fewer_than_eight_bits_are_packed(dtype, size):
     """Would catch a byte for half a byte, or a bit for a byte."""
