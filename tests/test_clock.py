@@ -20,10 +20,11 @@ MIXED = 1.15
 
 def mixed_rows(records: Iterable[dict[str, Any]]) -> list[tuple[str, str, float, float]]:
     """Of runs that a clock limits: instance, method, least and largest rate, of each group whose rates mix by more than
-    `MIXED`. Runs of a group share instance, method and limit; those without a rate are left out."""
-    clocked = [{**r, **r["config"]} for r in records if "rate" in r and "seconds" in r["config"]]
+    `MIXED`. Runs of a group share instance, method and limit; a run without a rate, in a group that has one, counts
+    as a core that stood still."""
+    clocked = [{**r, **r["config"]} for r in records if "seconds" in r["config"]]
     groups = by([{"arm": r["method"]} | r for r in clocked], "instance", "arm", "seconds")
-    rates = {key: [run["rate"] for run in runs] for key, runs in groups.items()}
+    rates = {key: [run.get("rate", 0.0) for run in runs] for key, runs in groups.items()}
     return [(*key[:2], min(actual), max(actual)) for key, actual in rates.items() if max(actual) > MIXED * min(actual)]
 
 
@@ -60,9 +61,11 @@ def test_the_rate_repeats():
 def test_a_row_of_two_kinds_of_core_is_named():
     """Would catch groups of different limits taken together, and a mixture that passes."""
     run = {"instance": "a", "method": "m", "config": {"seconds": 5.0}}
-    records = [run | {"rate": rate} for rate in (1.0, 1.1)] + [run, run | {"config": {"seconds": 9.0}, "rate": 2.0}]
+    other = run | {"config": {"seconds": 9.0}}
+    records = [run | {"rate": rate} for rate in (1.0, 1.1)] + [other | {"rate": 2.0}, run | {"method": "older"}]
     assert not mixed_rows(records)
     assert mixed_rows([*records, run | {"rate": 1.2}]) == [("a", "m", 1.0, 1.2)]
+    assert mixed_rows([*records, other]) == [("a", "m", 0.0, 2.0)]
 
 
 @pytest.mark.parametrize("artifact", TABLE)

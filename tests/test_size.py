@@ -16,7 +16,7 @@ MOST = {
     "src/learned_mapping/regal": 4688,  # 4,570 before GAS, IDRS and the choice of a cut
     "data/builders": 9221,  # 9,205 before the benchmark's mappings were verified
     "book/_extensions": 1607,  # 1,560 before numbers in the text came from the code
-    "tests": 21216,  # 21,192 before an interrupted search wrote its best
+    "tests": 21219,  # 21,192 before an interrupted search wrote its best, and a run without a rate mixed a row
 }
 
 
