@@ -24,7 +24,11 @@ def test_smaller_can_be_better():
     assert improved == [True, False, True] and budget.best == 4.0
 
 
-@pytest.mark.parametrize("limits", [{}, {"seconds": 0}, {"seconds": -1.0}, {"samples": 0}, {"seconds": float("nan")}])
+@pytest.mark.parametrize(
+    "limits",
+    [{}, {"seconds": 0}, {"seconds": -1.0}, {"seconds": float("nan")}, {"seconds": "3"}, {"samples": 0},
+     {"samples": 1.5}, {"samples": "3"}, {"samples": True}],
+)  # fmt: skip
 def test_meaningless_limits_are_refused(limits):
     with pytest.raises(InputError):
         Budget(**limits)
@@ -42,7 +46,10 @@ def test_progress_reports_the_best_value():
     seen = []
     budget = Budget(samples=3, progress=lambda samples, seconds, best: seen.append((samples, best)))
     budget.record(1.0)
-    assert seen == [(1, 1.0)]
+    assert seen == [(1, 1.0)] and not budget.spent()
+    budget = Budget(samples=3, progress=lambda *now: True)
+    budget.record(1.0)
+    assert budget.spent()
 
 
 def test_a_verdict_prints_rule_detail_and_culprits():

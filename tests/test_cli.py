@@ -183,6 +183,20 @@ def test_an_interrupt_is_exit_130_and_writes_nothing(capsys, folder, monkeypatch
     assert code == 130 and one_line(err) == "lmap: interrupted" and not (folder / "o.json").exists()
 
 
+def test_an_interrupt_within_an_import_ends_the_process(tmp_path):
+    """Catches an exception raised into a native module while it is loaded, which ends a program by a fault."""
+    (tmp_path / "loaded.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nprint('went on')\n")
+    code = (
+        "import signal, sys; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from learned_mapping import cli\n"
+        "def run(options):\n    try: import loaded\n    finally: print('unwound')\n"
+        "cli._options = lambda arguments: type('O', (), {'run': staticmethod(run)})()\n"
+        "sys.exit(cli.main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "lmap: interrupted\n")
+
+
 def test_an_interrupted_search_writes_its_best_so_far(capsys, folder, monkeypatch):
     """Catches minutes of search lost to Ctrl-C, and an exit code that says the search came to its end."""
     from learned_mapping.cli import solutions

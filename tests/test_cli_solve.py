@@ -317,3 +317,27 @@ def test_nothing_to_decide_is_soon_decided(folder, capsys, method):
         arguments = (f"{name}.json", "--method", method, "--seconds", "1", "--out", f"{name}.m.json")
         code, out, err = run(capsys, "solve", "mmap", *arguments)
         assert (code, err) == (0, "") and out.startswith("valid") and time.process_time() - since < 10.0
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value"),
+    [("greedy-careful", "--repair", "cp-sat"), ("climb", "--repair", "cp-sat"),
+     ("optimum", "--start", "greedy-careful"), ("sa", "--iterations", "2"), ("rl-balanced", "--iterations", "2")],
+)  # fmt: skip
+def test_an_option_of_other_methods_is_refused(folder, capsys, method, option, value):
+    """Catches one that changes nothing and does not say so."""
+    line = refusal(capsys, "solve", "mcm", "graph.json", "--method", method, option, value, "--out", "o.json")
+    assert f"{option}: is for " in line and not (folder / "o.json").exists()
+
+
+def test_what_cannot_be_folded_is_not_advised(folder, capsys):
+    """Catches advice that fails after the solution is written, and a fault that does not name the file."""
+    graph = json.loads((folder / "graph.json").read_text())
+    for number, op in enumerate(graph["ops"]):
+        op["seconds"] = 1e-3 if number else 1e9
+    (folder / "huge.json").write_text(json.dumps(graph))
+    arguments = ("solve", "mcm", "huge.json", "--method", "greedy-careful", "--chips", "36", "--out", "o.json")
+    assert "chips are used" in run(capsys, *arguments)[1]
+    (folder / "huge.json").write_text(json.dumps(graph | {"ops": [op | {"seconds": 1e9} for op in graph["ops"]]}))
+    code, _, err = run(capsys, *arguments, "--fold")
+    assert code == 0 or "huge.json" in err

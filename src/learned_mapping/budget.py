@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable
+from numbers import Real
 
 from learned_mapping.clock import cpu_seconds
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, is_whole
 
 
 class Budget:
@@ -35,10 +36,10 @@ class Budget:
     ):
         if seconds is None and samples is None:
             raise InputError("budget", "", "give a limit in seconds or in samples")
-        if seconds is not None and not seconds > 0:
-            raise InputError("budget", "seconds", f"must be above 0, got {seconds}")
-        if samples is not None and not samples > 0:
-            raise InputError("budget", "samples", f"must be above 0, got {samples}")
+        if seconds is not None and not (isinstance(seconds, Real) and seconds > 0):
+            raise InputError("budget", "seconds", f"must be a number above 0, got {seconds!r}")
+        if samples is not None and not (is_whole(samples) and samples > 0):
+            raise InputError("budget", "samples", f"must be a whole number above 0, got {samples!r}")
         self.limit_s, self.limit_samples = seconds, samples
         self.cpu, self.progress, self.checkpoint = cpu, progress, checkpoint
         self.strict = strict

@@ -1,5 +1,7 @@
 """The package's own exceptions. Each is raised where the fault enters and reads as one line."""
 
+from numbers import Integral
+
 MAX_SHOWN = 1000
 """Characters of a message's part that are shown: names and paths come from strangers and may be endless."""
 
@@ -37,6 +39,11 @@ def expect_type(value: object, kind: type, source: str) -> None:
     """Raises `InputError` unless an argument, named `source`, is of this type."""
     if not isinstance(value, kind):
         raise InputError(source, "", f"expected a {kind.__name__}, got a {type(value).__name__}")
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is an integer of Python or NumPy, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 class MissingNetworkError(InputError):

@@ -1,12 +1,28 @@
-"""The first interrupt of a run that can end in good order, at a place of its own choice."""
+"""Interrupts: one that comes within an import, and the first of a run that can end in good order."""
 
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
+
+INTERRUPTED = 130
+"""The exit code of an interrupted command."""
+
+
+def raise_interrupt(number: int, frame: FrameType | None) -> None:
+    """A handler of SIGINT that raises `KeyboardInterrupt`. Within an import it ends the process instead: raised into
+    what a native module does when it is loaded, an exception ends it by a fault."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            with suppress(OSError):
+                print("lmap: interrupted", file=sys.stderr, flush=True)
+            os._exit(INTERRUPTED)
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 @contextmanager
@@ -19,8 +35,8 @@ def patient(words: str, *, wanted: bool = True, seconds: float | None = None) ->
       seconds: for how long it can wait before it is raised after all; None: for ever.
     """
     first: list[int] = []
-    main = threading.current_thread() is threading.main_thread()
-    if not wanted or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    main, before = threading.current_thread() is threading.main_thread(), signal.getsignal(signal.SIGINT)
+    if not wanted or not main or before not in (signal.default_int_handler, raise_interrupt):
         yield first
         return
     late = threading.Timer(seconds or 0.0, os.kill, (os.getpid(), signal.SIGINT))
@@ -28,7 +44,7 @@ def patient(words: str, *, wanted: bool = True, seconds: float | None = None) ->
 
     def note(number: int, frame: Any) -> None:
         if first:
-            raise KeyboardInterrupt
+            raise_interrupt(number, frame)
         first.append(number)
         print(f"interrupted: {words}; again to stop at once", file=sys.stderr)
         if seconds is not None:
@@ -39,4 +55,4 @@ def patient(words: str, *, wanted: bool = True, seconds: float | None = None) ->
         yield first
     finally:
         late.cancel()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)

@@ -123,6 +123,10 @@ class Problem(ABC):
         """The file of the network that a method would ask; None for a method that asks none, or has none."""
         return None
 
+    def users(self, option: str) -> tuple[str, ...] | None:
+        """The methods that an option is for; None where it is for all."""
+        return None
+
     def use_of(self, method: str) -> str:
         """The use of a network by a method, in words such as ``, its laws sampled once``; empty where only one
         exists."""

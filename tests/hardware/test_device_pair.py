@@ -60,8 +60,9 @@ def test_parameters_are_a_pytree():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("devices", 0), ("devices", 9), ("transfers", "async"), ("memory_bytes", 0.0), ("bytes_per_s", float("nan"))],
-)
+    [("devices", 0), ("devices", 9), ("devices", 2.5), ("transfers", "async"), ("memory_bytes", 0.0),
+     ("bytes_per_s", float("nan"))],
+)  # fmt: skip
 def test_unusable_devices_are_refused(field, value):
     with pytest.raises(InputError, match=field):
         check_pair(DevicePair(**{field: value}))

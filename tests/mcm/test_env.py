@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.rules.constraints import is_valid
@@ -105,3 +106,15 @@ def test_an_illegal_action_changes_nothing():
         np.testing.assert_array_equal(after.assignment, state.assignment)
     after, reward = env.step(env.reset(), unwanted[0], key)
     assert reward == 0 and (np.asarray(after.assignment) == -1).all()
+
+
+def test_an_action_of_another_shape_is_refused():
+    """Catches a fault from within the callback, reals taken for chips, and a package of other chips."""
+    (env,) = environments(1, 4, 10, 12)
+    state, key, legal = env.reset(), jax.random.PRNGKey(3), np.zeros(env.num_ops, int)
+    weights = np.ones((env.num_ops, 4))
+    for action, seed in ((legal[:2], key), (weights[:, :3], key), (legal * 1.0, key), (legal, jax.numpy.int32(3))):
+        with pytest.raises(InputError, match="environment: action: expected"):
+            env.step(state, action, seed)
+    with pytest.raises(InputError, match="chips"):
+        env.reset(ChipPackage(chips=5))

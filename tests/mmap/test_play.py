@@ -116,6 +116,14 @@ def test_wrong_use_is_refused(program):
         game.step(illegal)
     with pytest.raises(InputError, match="not legal"):
         game.step(7)
+    for wrong in ("x", None, 1.0):
+        with pytest.raises(InputError, match="expected 0, 1 or 2"):
+            game.step(wrong)
+    for wrong in ([5] * program.num_buffers, [0.5] * program.num_buffers):
+        with pytest.raises(InputError, match="expected 0, 1 or 2"):
+            game.play_actions(wrong)
+    with pytest.raises(InputError, match="program: expected a Program"):
+        play.Game("program")
     game.play_random(np.random.default_rng(0))
     with pytest.raises(InputError, match="over"):
         game.step(DROP)

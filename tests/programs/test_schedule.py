@@ -267,6 +267,14 @@ def test_a_graph_of_constants_alone_is_told_what_it_lacks():
     assert schedule_graph(make_graph(name="chain", tensor_is_output=[False, False, True], **rows), Machine())
 
 
+def test_an_op_that_makes_nothing_is_scheduled():
+    """Catches a last op without a tensor, which nobody reads, taken for one whose size can be asked for."""
+    rows = {"op_names": "abc", "op_kinds": ["input", "dot_general", "tanh"], "op_flop": [0.0, 1e9, 1e6]}
+    edges = {"edge_tensor": [0, 1], "edge_consumer": [1, 2], "tensor_producer": [0, 1], "tensor_bytes": [1000, 2000]}
+    graph = make_graph(name="sink", tensor_names="xy", tensor_is_output=[False, False], **rows, **edges)
+    assert schedule_graph(graph, Machine()).num_instructions == 2
+
+
 KINDS = ["add", "exp", "dot_general", "reduce_sum", "transpose", "broadcast_in_dim", "gather", "sort"]
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from learned_mapping.cli.parser import make_parser
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError, shown
+from learned_mapping.interrupts import INTERRUPTED, raise_interrupt
 
-DONE, NO, BAD_INPUT, FAULT, UNFINISHED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+DONE, NO, BAD_INPUT, FAULT, UNFINISHED = 0, 1, 2, 3, 4
 LONGEST = 10_000  # Characters of an error's line.
 
 
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # as a program
         sys.stdout, sys.stderr = (stream and _Heedless(stream) for stream in (sys.stdout, sys.stderr))
         sys.unraisablehook = _interrupt_again
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, raise_interrupt)
     signals = _noted_signals() if arguments is None else None
     try:
         options = _options(arguments)

@@ -61,6 +61,8 @@ def _number(kind: type, what: str, low: float, high: float, bounds: str) -> Call
 
     def convert(text: str) -> Any:
         try:
+            if not text.isascii() or "_" in text:
+                raise ValueError
             value = kind(text)
         except ValueError:
             raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}") from None

@@ -46,12 +46,12 @@ def _problem(options: Any) -> Problem:
 
 
 def _refuse_for_others(paper: Problem, options: Any) -> None:
-    """Raises `InputError` for an unknown method, and for the options of learners where the method is none."""
-    learns = paper.method(options.method).resumable
-    for name in OPTIONS["mmap"]:
-        if getattr(options, name) is not None and not learns:
-            able = ", ".join(candidate for candidate, method in paper.methods().items() if method.resumable)
-            raise InputError(f"--{name}", "", f"is for {able}")
+    """Raises `InputError` for an unknown method, and for an option that is for other methods."""
+    paper.method(options.method)
+    for name in OPTIONS[options.paper]:
+        able = paper.users(name)
+        if getattr(options, name) is not None and able is not None and options.method not in able:
+            raise InputError(f"--{name}", "", f"is for {', '.join(able)}")
 
 
 def _hardware(options: Any) -> dict[str, Any]:
@@ -155,7 +155,8 @@ def _instance(paper: Problem, options: Any) -> Any:
     """The instance as the options want it; says what a user may have missed in its file."""
     instance = paper.read(options.instance)
     if options.fold:
-        instance = _folded(instance)
+        with _of_file(instance, options.instance):
+            instance = _folded(instance)
     elif options.paper == "mcm":
         from learned_mapping.mcm.rules.fold import weight_sources
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, is_whole
 from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph
 from learned_mapping.programs.json_io import Node, read_json
 
@@ -71,7 +71,7 @@ def read_package(path: str) -> ChipPackage:
 
 def check_package(package: ChipPackage) -> None:
     """Raises `InputError` unless every parameter is usable."""
-    if not isinstance(package.chips, int | np.integer) or not 1 <= package.chips <= MAX_CHIPS:
+    if not is_whole(package.chips) or not 1 <= package.chips <= MAX_CHIPS:
         raise InputError("chips", "chips", f"expected an integer in [1, {MAX_CHIPS}], got {package.chips!r}")
     for name in ("flop_per_s", "sram_bytes", "sram_bytes_per_s", "weight_bytes_per_s", "link_bytes_per_s"):
         if not (value := float(getattr(package, name))) > 0:

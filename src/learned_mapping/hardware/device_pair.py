@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, is_whole
 from learned_mapping.programs.graph import MAX_TOTAL_BYTES, ComputationGraph
 
 GIB = 2**30
@@ -53,8 +53,8 @@ class Simulation:
 
 def check_pair(pair: DevicePair) -> None:
     """Raises `InputError` unless every parameter is usable."""
-    if not 1 <= pair.devices <= MAX_DEVICES:
-        raise InputError("devices", "devices", f"{pair.devices} is outside [1, {MAX_DEVICES}]")
+    if not (is_whole(pair.devices) and 1 <= pair.devices <= MAX_DEVICES):
+        raise InputError("devices", "devices", f"{pair.devices!r} is no whole number in [1, {MAX_DEVICES}]")
     if pair.transfers not in TRANSFERS:
         raise InputError("devices", "transfers", f"expected one of {', '.join(TRANSFERS)}, got {pair.transfers!r}")
     for name in ("memory_bytes", "flop_per_s", "bytes_per_s"):

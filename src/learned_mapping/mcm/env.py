@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, GraphWork
 from learned_mapping.hardware.in_jax import chip_latencies
 from learned_mapping.mcm.agent.features import GraphFeatures, graph_features
@@ -87,7 +88,8 @@ class PartitionEnv:
     def reset(self, package: ChipPackage | None = None) -> PackageState:
         """The graph on a package of as many chips as the model's, the model's own where None; no op has a chip."""
         package = self.model.package if package is None else package
-        assert package.chips == self.chips, "the number of chips is the environment's"
+        if package.chips != self.chips:
+            raise InputError("environment", "package", f"has {package.chips} chips, the environment {self.chips}")
         return PackageState(self.model.work, package, jnp.full(self.num_ops, -1, jnp.int32))
 
     def observe(self, state: PackageState) -> GraphFeatures:
@@ -103,8 +105,16 @@ class PartitionEnv:
         Args:
           action: [N] int candidate for Algorithm 2, or [N, C] float distributions for Algorithm 1.
           key: [2] uint32 of `jax.random.PRNGKey`, for the repair's order and draws.
+
+        Raises:
+          InputError: an action or a key of another shape or type.
         """
         shape, one = jax.ShapeDtypeStruct((self.num_ops,), jnp.int32), action.shape
+        kinds = {(self.num_ops,): jnp.integer, (self.num_ops, self.chips): jnp.number}
+        if not jnp.issubdtype(action.dtype, kinds.get(one, np.void)) or key.shape != (2,):
+            given = f"{action.dtype} of shape {one} with a key of shape {key.shape}"
+            wanted = f"[{self.num_ops}] integers or [{self.num_ops}, {self.chips}] numbers, and a key [2]"
+            raise InputError("environment", "action", f"expected {wanted}, got {given}")
         if len(one) == 1:
             legal = ((action >= 0) & (action < self.chips)).all()
         else:

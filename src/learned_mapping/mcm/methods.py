@@ -336,6 +336,14 @@ class Partitioning(Problem):
     def validate(self, task: Task, solution: Partition, listed: int | None = LISTED) -> Verdict:
         return validate(task.graph, solution, task.model.package, listed=listed)
 
+    def users(self, option: str) -> tuple[str, ...] | None:
+        """Nothing repairs a rule's partition; Eq. 7 is of a policy over chips; an exact method starts nowhere."""
+        if option == "start":
+            return tuple(name for name, method in self.methods().items() if method.kind not in (RULE, EXACT))
+        return {"repair": ("random", "sa", "sa-balanced", *LEARNERS), "iterations": ("rl", "rl-sample-credit")}.get(
+            option
+        )
+
     def network_of(self, task: Task, method: str) -> Path | None:
         from learned_mapping.mcm.agent.checkpoints import checkpoint_path
 
@@ -360,7 +368,10 @@ class Partitioning(Problem):
         used, chips = solution.chips_used, task.model.package.chips
         if 2 * used > chips:
             return []
-        folded = fold_cheap_sources(fold_weights(task.graph)).num_ops < task.graph.num_ops
+        try:
+            folded = fold_cheap_sources(fold_weights(task.graph)).num_ops < task.graph.num_ops
+        except InputError:  # folded, an op would have more than a graph can say
+            folded = False
         advice = "; --fold puts weights and cheap shared ops where they are used, and may use more" if folded else ""
         return [f"{used} of {chips} chips are used{advice}"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.drawn import DrawnOn
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, is_whole
 from learned_mapping.hardware.chip_package import MAX_CHIPS
 from learned_mapping.programs.formats import placed_ops
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
@@ -27,7 +27,9 @@ class Partition(DrawnOn):
 
 
 def make_partition(assignment: Any, chips: int) -> Partition:
-    """A partition of N chip ids; raises `InputError` where one is not in 0..chips-1."""
+    """A partition of N chip ids; raises `InputError` where one is not in 0..chips-1, or no integer."""
+    if not is_whole(chips):
+        raise InputError("partition", "chips", f"expected a whole number, got {chips!r}")
     array = np.asarray(assignment)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         fault = f"expected one integer per op, got {array.dtype} of shape {array.shape}"

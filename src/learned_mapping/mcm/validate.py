@@ -38,6 +38,7 @@ def validate(
       ``peak_bytes`` of the fullest chip.
     """
     expect_type(graph, ComputationGraph, "graph")
+    expect_type(partition, Partition, "partition")
     package = ChipPackage(chips=partition.chips) if package is None else package
     f = [int(chip) for chip in partition.assignment]
     if len(f) != graph.num_ops:

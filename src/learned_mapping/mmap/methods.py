@@ -234,6 +234,10 @@ class MemoryMapping(Problem):
         """Seconds spared of HBM."""
         return float(np.sum(task.slow_s - placed_latency_s(task, solution.placed)))
 
+    def users(self, option: str) -> tuple[str, ...]:
+        """The learners: both options are theirs."""
+        return tuple(name for name, method in METHODS.items() if method.resumable)
+
     def validate(self, task: Program, solution: Any, listed: int | None = LISTED) -> Verdict:
         return validate(task, solution, listed=listed)
 

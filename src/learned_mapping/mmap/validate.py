@@ -15,7 +15,7 @@ from learned_mapping.errors import expect_type
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy, program_latency
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.programs.program import Program
-from learned_mapping.verdict import LISTED, Verdict, Violations
+from learned_mapping.verdict import LISTED, Verdict, Violation, Violations
 
 TOLERANCE = 1e-9  # Relative slack on seconds of supply and demand, for the rounding of sums.
 
@@ -73,6 +73,10 @@ def validate(
       L_I({}) - L_I(S)), ``latency_s`` (seconds, the whole program with its stalls).
     """
     expect_type(program, Program, "program")
+    expect_type(mapping, Mapping, "mapping")
+    lengths = {len(column) for column in (mapping.action, mapping.offset, mapping.start, mapping.end)}
+    if lengths != {program.num_buffers}:
+        return Verdict((Violation("mapping", (), f"{max(lengths)} decisions for {program.num_buffers} buffers"),))
     judge = _Judge(program, mapping, exact, Violations(listed))
     for b in range(program.num_buffers):
         judge.decide(b)

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -150,12 +151,14 @@ class Program(Drawn):
         """The same program on a machine with another fast memory (bytes) or copy bandwidth (bytes per second).
 
         Raises:
-          InputError: the memory is negative or the bandwidth not above 0.
+          InputError: the memory is negative or no whole number, or the bandwidth not above 0.
         """
-        fast_bytes = self.fast_bytes if fast_bytes is None else int(fast_bytes)
+        fast_bytes = self.fast_bytes if fast_bytes is None else fast_bytes
+        if not isinstance(fast_bytes, Real) or fast_bytes % 1:
+            raise InputError("memory", "fast_bytes", f"expected a whole number, got {fast_bytes!r}")
         copy_bytes_per_s = self.copy_bytes_per_s if copy_bytes_per_s is None else float(copy_bytes_per_s)
-        _check_memory("memory", fast_bytes, copy_bytes_per_s)
-        return replace(self, fast_bytes=fast_bytes, copy_bytes_per_s=copy_bytes_per_s)
+        _check_memory("memory", int(fast_bytes), copy_bytes_per_s)
+        return replace(self, fast_bytes=int(fast_bytes), copy_bytes_per_s=copy_bytes_per_s)
 
 
 def make_program(

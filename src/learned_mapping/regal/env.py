@@ -147,9 +147,13 @@ def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float
       The state, and [] or [K] float64.
 
     Raises:
-      InputError: not inside `exact`.
+      InputError: choices of another shape or type, or not inside `exact`.
     """
     require_exact("regal.env")
+    shape = (len(state.graph.flop), state.pair.devices + 1, 2)
+    if choices.shape[-3:] != shape or choices.ndim > 4 or not jnp.issubdtype(choices.dtype, jnp.integer):
+        given = f"{choices.dtype} of shape {choices.shape}"
+        raise InputError("environment", "choices", f"expected integers of shape {shape}, or K of it, got {given}")
     laws = choices.reshape(-1, *choices.shape[-3:])
     counts = (jnp.arange(laws.shape[1]) < state.graph.sizes[0])[:, None, None]
     legal = ((laws >= 0) & (laws < len(bins)) | ~counts).all(axis=(1, 2, 3))

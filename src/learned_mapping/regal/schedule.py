@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from learned_mapping.drawn import DrawnOn
+from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import MAX_DEVICES
 from learned_mapping.programs.formats import index_of, placed_ops
 from learned_mapping.programs.graph import MAX_EDGES, MAX_OPS, ComputationGraph, frozen_array
@@ -27,7 +28,11 @@ class Schedule(DrawnOn):
 
     @classmethod
     def of(cls, placement: Any, order: Any, devices: int) -> Self:
-        """A schedule from anything array-like; copies."""
+        """A schedule from anything array-like; copies. Raises `InputError` for numbers that are no integers."""
+        for name, values in (("placement", placement), ("order", order), ("devices", devices)):
+            array = np.asarray(values)
+            if array.size and array.dtype.kind not in "iu":
+                raise InputError("schedule", name, f"expected integers, got {array.dtype}")
         return cls(frozen_array(placement, np.int32), frozen_array(order, np.int32).reshape(-1, 2), int(devices))
 
 

@@ -26,6 +26,7 @@ def validate(
       memory limit is broken.
     """
     expect_type(graph, ComputationGraph, "graph")
+    expect_type(schedule, Schedule, "schedule")
     pair = DevicePair() if pair is None else pair
     broken = Violations(listed)
     placement, steps = schedule.placement.tolist(), [tuple(step) for step in schedule.order.tolist()]

@@ -113,6 +113,17 @@ def test_environment_is_the_rollouts(instance):
         assert timed(fast) == pytest.approx(float(timed(pair)) / 2)
 
 
+def test_choices_of_another_shape_are_refused(instance):
+    """Catches compiled code that reads past a law, and reals taken for bins."""
+    with env.exact():
+        graph = jax.tree.map(lambda leaf: leaf[0], env.env_graphs([instance], [features(instance)]))
+        state, _ = env.reset(graph, DevicePair(), 7, 300)
+        (law,) = some_laws(instance, 1).astype(np.int32)
+        for wrong in (law[:-1], law[:, :2], law[..., :1], law[None, None], law.astype(float)):
+            with pytest.raises(InputError, match="expected integers of shape"):
+                env.step(state, wrong, 9, BINS)
+
+
 def test_a_bin_that_is_not_there_changes_nothing(instance):
     """Catches a bin taken for the last one, or a fault from within the callback: alone, among laws and under vmap;
     what stands behind a graph's own ops is no bin of its."""

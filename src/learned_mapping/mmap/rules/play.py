@@ -4,6 +4,7 @@ A game is played by chance, by preferences, or by a linear policy on `kernel.FEA
 settled by Drop-backup. Same arguments, same generator state: same game.
 """
 
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -83,10 +84,14 @@ class Game:
         """
         if self.over:
             raise InputError("action", "", "the game is over")
-        if not (0 <= action < 3 and self.state.outcomes["legal"][action]):
-            name = ACTION_NAMES[action] if 0 <= action < 3 else repr(action)
+        try:
+            number = index(action)
+        except TypeError:
+            raise InputError("action", "", f"expected 0, 1 or 2, got {action!r}") from None
+        if not (0 <= number < 3 and self.state.outcomes["legal"][number]):
+            name = ACTION_NAMES[number] if 0 <= number < 3 else repr(action)
             raise InputError("action", "", f"{name} is not legal for buffer {self.cursor}")
-        return kernel.step(self.program, self.state, int(action))
+        return kernel.step(self.program, self.state, number)
 
     def restart(self) -> None:
         """Back to the first buffer, with no group forced to Drop."""
@@ -109,7 +114,10 @@ class Game:
 
     def play_actions(self, actions: np.ndarray) -> None:
         """Plays on with these actions [B]; in place of one that is not legal, with the first of Copy, NoCopy, Drop."""
-        self.play_preferences(np.eye(3)[actions])
+        actions = np.asarray(actions)
+        if actions.size and (actions.dtype.kind not in "iu" or actions.min() < 0 or actions.max() > 2):
+            raise InputError("actions", "", "expected 0, 1 or 2 for each buffer")
+        self.play_preferences(np.eye(3)[actions.astype(np.int64)])
 
     def play_linear_policy(self, weights: np.ndarray) -> None:
         """Plays on with the legal actions of highest weights [2, len(FEATURES)] . features; Drop scores 0."""

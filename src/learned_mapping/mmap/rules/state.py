@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from learned_mapping.errors import expect_type
 from learned_mapping.mmap.rules.actions import NEVER, NO_OFFSET
 from learned_mapping.programs.graph import frozen_array
 from learned_mapping.programs.program import NO_ALIAS, Program
@@ -56,6 +57,7 @@ def program_arrays(program: Program | ProgramArrays) -> ProgramArrays:
     has been made so is passed through."""
     if isinstance(program, ProgramArrays):
         return program
+    expect_type(program, Program, "program")
     buffers = np.zeros(program.num_buffers, BUFFER)
     buffers["instruction"] = program.buffer_instruction
     buffers["tensor"] = program.buffer_tensor

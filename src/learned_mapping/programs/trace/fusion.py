@@ -126,7 +126,7 @@ def _groups(
             readers.setdefault(value, []).append(i)
 
     def size(operation: Operation) -> int:
-        return math.prod(flow.values[operation.outputs[0]].shape)
+        return math.prod(flow.values[operation.outputs[0]].shape) if operation.outputs else -1
 
     groups: dict[int, int] = {}
     has_heavy: dict[int, bool] = {}

@@ -94,17 +94,19 @@ def _grow(adjacency: Adjacency, weight: list[float], share: float, rng: np.rando
     """Side 0 grows from a random node along the heaviest ties until it has its share."""
     n, total, grown = len(adjacency), sum(weight), 0.0
     side, tie = [1] * n, [0.0] * n
-    outside = set(range(n))
+    outside = [(0.0, v) for v in range(n)]  # A heap by ties, with ends of nodes that have grown in or have other ties.
     node = int(rng.integers(n))
     while True:
         side[node] = 0
         grown += weight[node]
-        outside.discard(node)
         for other, w in adjacency[node].items():
             tie[other] += w
+            heapq.heappush(outside, (-tie[other], other))
+        while outside and (side[outside[0][1]] == 0 or -outside[0][0] != tie[outside[0][1]]):
+            heapq.heappop(outside)
         if grown >= share * total or not outside:
             return side
-        node = max(outside, key=lambda v: (tie[v], -v))
+        node = outside[0][1]
 
 
 def _excess(weight: list[float], side: list[int], share: float) -> float:
