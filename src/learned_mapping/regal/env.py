@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, is_whole
 from learned_mapping.hardware.in_jax import DevicePair
 from learned_mapping.learning.precision import exact, require_exact
 from learned_mapping.regal.agent.features import Features
@@ -124,8 +124,8 @@ def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) 
       InputError: fewer evaluations than a generation after the initial population needs, or not inside `exact`.
     """
     require_exact("regal.env")
-    if generations_in(evaluations, BrkgaParameters()) < 1:
-        raise InputError("environment", "evaluations", f"{evaluations} do not reach a generation after the first")
+    if not is_whole(evaluations) or generations_in(evaluations, BrkgaParameters()) < 1:
+        raise InputError("environment", "evaluations", f"{evaluations!r} do not reach a generation after the first")
     state = EnvState(graph, pair, jnp.int32(evaluations), jnp.float64(1), jnp.bool_(False))
 
     def run(arrays: Arrays, seed: int, evaluations: int) -> float:
