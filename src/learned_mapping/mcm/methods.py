@@ -340,9 +340,8 @@ class Partitioning(Problem):
         """Nothing repairs a rule's partition; Eq. 7 is of a policy over chips; an exact method starts nowhere."""
         if option == "start":
             return tuple(name for name, method in self.methods().items() if method.kind not in (RULE, EXACT))
-        return {"repair": ("random", "sa", "sa-balanced", *LEARNERS), "iterations": ("rl", "rl-sample-credit")}.get(
-            option
-        )
+        used = {"repair": ("random", "sa", "sa-balanced", *LEARNERS), "iterations": ("rl", "rl-sample-credit")}
+        return used.get(option)
 
     def network_of(self, task: Task, method: str) -> Path | None:
         from learned_mapping.mcm.agent.checkpoints import checkpoint_path
