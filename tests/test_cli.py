@@ -104,7 +104,7 @@ def test_python_m_is_lmap():
         ("trace json:dumps --arg 'f32[2]' --unroll-limit 0 --out g.json", "--unroll-limit"),
         ("trace json:dumps --arg 'f8_x[2]' --out g.json", "unknown element type 'f8_x', known are"),
         ("bench run random --by me", "--by: is for bench submit"),
-        ("bench --seed 1", "--seed: is for bench run"),
+        ("bench --seed 0", "--seed: is for bench run"),
     ],
 )
 def test_bad_usage_is_exit_2_and_one_line(capsys, folder, arguments, said):

@@ -6,15 +6,14 @@ from typing import Any
 from learned_mapping.cli.output import first_use, print_json, report, steps_progress, table
 from learned_mapping.errors import InputError
 
-OPTIONS = {"track": ("run", "minute"), "instances": ("run", []), "seed": ("run", 0), "out": ("run", None),
-           "by": ("submit", None)}  # fmt: skip
-"""Options of one action alone: which, and the value where it is not given."""
+OPTIONS = {"track": "run", "instances": "run", "seed": "run", "out": "run", "by": "submit"}
+"""Options of one action alone."""
 
 
 def bench(options: Any) -> int:
     """Performs one of the actions ``list``, ``run`` and ``submit``."""
-    for name, (action, default) in OPTIONS.items():
-        if action != options.action and getattr(options, name) != default:
+    for name, action in OPTIONS.items():
+        if action != options.action and getattr(options, name) is not None:
             raise InputError(f"--{name}", "", f"is for bench {action}")
     return {"list": _list, "run": _run, "submit": _submit}[options.action](options)
 
@@ -41,7 +40,7 @@ def _run(options: Any) -> int:
 
     if len(options.what) != 1:
         raise InputError("bench run", "", "expected one METHOD")
-    method = options.what[0]
+    method, track, seed = options.what[0], options.track or "minute", options.seed or 0
     PROBLEM.method(method)
     standings = room.standings()
     chosen = options.instances or tuple(standings)
@@ -56,7 +55,7 @@ def _run(options: Any) -> int:
     scores = []
     with steps_progress(method, "program") as progress, first_use():
         for number, name in enumerate(chosen, 1):
-            scores.append(room.run(room.load(name), method, options.track, options.seed, out))
+            scores.append(room.run(room.load(name), method, track, seed, out))
             progress(number, len(chosen))
     better = [s for s in scores if s.value > standings[s.program].best + room.SAME]
     level = sum(abs(s.value - standings[s.program].best) <= room.SAME for s in scores)
@@ -77,7 +76,7 @@ def _run(options: Any) -> int:
         files = " ".join(str(out / f"{s.program}{room.MAPPING}") for s in better)
         answer.append(f"above the best known: lmap bench submit {files}")
     rows = [vars(s) | {column: getattr(standings[s.program], column) for column in ("best", "bound")} for s in scores]
-    content = {"method": method, "track": options.track, "seed": options.seed, "programs": rows}
+    content = {"method": method, "track": track, "seed": seed, "programs": rows}
     return report(options, content, "\n".join(answer), not invalid)
 
 
