@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from learned_mapping.companion import fingerprints
-from learned_mapping.errors import MissingNetworkError
-from learned_mapping.problem import KINDS, problem, solve
+from learned_mapping.errors import InputError, MissingNetworkError
+from learned_mapping.problem import KINDS, Method, problem, solve
 
 METHODS = [f"{name}/{method}" for name in fingerprints.INSTANCES for method in problem(name).methods("quick")]
 CASES = [key for key in METHODS if key not in fingerprints.SAME_CODE]
@@ -74,3 +74,18 @@ def test_a_method_keeps_what_all_methods_promise(case):
 @pytest.mark.parametrize("task", fingerprints.PROBES)
 def test_a_task_without_a_method_does_what_is_stored(task):
     assert fingerprints.changed(fingerprints.measure([task])) == []
+
+
+@pytest.mark.parametrize("name", fingerprints.INSTANCES)
+def test_a_method_of_the_users_that_returns_no_solution_is_told_so(name, monkeypatch):
+    """Would catch an unpacking, an attribute or an index that fails in code that is not the user's."""
+    own, folder = problem(name), fingerprints.path().parent
+    task, other = (own.task(own.read(str(folder / file)), **options) for file, options in fingerprints.INSTANCES[name])
+    foreign = solve(own, other, "random", samples=1).solution
+    for outcome in (None, 5, (None, {}), ("x", {}), (foreign, {})):
+        mine = {"mine": Method("returns what it is given", lambda *_, outcome=outcome: outcome)}
+        monkeypatch.setattr(type(own), "methods", lambda *_, mine=mine: mine)
+        try:
+            assert not own.validate(task, solve(own, task, "mine", samples=1).solution).valid or name == "regal"
+        except InputError as error:
+            assert str(error).startswith("mine: ") or "expected a " in str(error)

@@ -184,14 +184,14 @@ def solve(
       strict: as in `Budget`.
 
     Raises:
-      InputError: an unknown method, a budget that is not positive, or a checkpoint for a method that keeps none.
+      InputError: an unknown method, a budget that is not positive, a checkpoint for a method that keeps none, or a
+        method of the user's own that returns no solution of this task.
     """
     chosen = problem.method(method, profile)
     if checkpoint is not None and not chosen.resumable:
         able = [name for name, candidate in problem.methods(profile).items() if candidate.resumable]
-        raise InputError(
-            "--checkpoint", "", f"{method} keeps none; {', '.join(able) or 'no method'} of this problem do"
-        )
+        fault = f"{method} keeps none; {', '.join(able) or 'no method'} of this problem do"
+        raise InputError("--checkpoint", "", fault)
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError("seed", "", f"expected a whole number from 0 on, got {seed!r}")
     if seconds is None and samples is None:
@@ -202,36 +202,48 @@ def solve(
         warm_up(problem, candidate)
     task, rng = problem.begin(task, seed)
     since = Budget(samples=1, cpu=cpu)
-    fallen = []
-    for rule in rules:
-        limit = Budget(seconds=None if seconds is None else seconds / 4, samples=RULE_SAMPLES, cpu=cpu)
-        solution, _ = cast(Outcome, problem.method(rule).run(task, np.random.default_rng(seed), limit))
-        fallen.append(solution)
+    fallen = {rule: _by_rule(problem, rule, task, seed, seconds, cpu) for rule in rules}
     spent = since.seconds
-    if seconds is not None:
-        seconds = max(seconds - spent, 0.05 * seconds)
-    budget = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress, checkpoint=checkpoint, strict=strict)
+    left = None if seconds is None else max(seconds - spent, 0.05 * seconds)
+    budget = Budget(seconds=left, samples=samples, cpu=cpu, progress=progress, checkpoint=checkpoint, strict=strict)
     if chosen.go_on is not None and fallen:
-        outcome: Outcome | Result = chosen.go_on(task, rng, budget, fallen)
+        outcome = chosen.go_on(task, rng, budget, list(fallen.values()))
     else:
         outcome = chosen.run(task, rng, budget)
-    if isinstance(outcome, Result):
-        result = outcome
-    else:
-        solution, extra = outcome
+    result = outcome if isinstance(outcome, Result) else _measured(problem, task, method, outcome, budget)
+    return _or_a_rule(problem, task, replace(result, seconds=spent + result.seconds), fallen) if fallen else result
+
+
+def _by_rule(problem: Problem, rule: str, task: Any, seed: int, seconds: float | None, cpu: bool) -> Any:
+    """The solution of one of `Problem.net`, in a quarter of the time at most."""
+    limit = Budget(seconds=None if seconds is None else seconds / 4, samples=RULE_SAMPLES, cpu=cpu)
+    return cast(Outcome, problem.method(rule).run(task, np.random.default_rng(seed), limit))[0]
+
+
+def _measured(problem: Problem, task: Any, method: str, outcome: Outcome, budget: Budget) -> Result:
+    """The result of a method that returned a solution and more; raises `InputError` where a user's own did not."""
+    if not (isinstance(outcome, tuple) and len(outcome) == 2):
+        fault = f"returned a {type(outcome).__name__}, expected a solution and a dictionary of metrics"
+        raise InputError(method, "", fault)
+    solution, extra = outcome
+    try:
         metrics = problem.metrics(task, solution) | extra
-        result = Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
-    if not rules:
-        return result
-    values = [problem.value(task, solution) for solution in fallen]
-    best = int(np.argmax(values))
-    result = replace(result, seconds=spent + result.seconds)  # what a learner compiles is not counted
-    result_value = problem.value(task, result.solution)
-    if values[best] < result_value or (values[best] == result_value and problem.validate(task, result.solution).valid):
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        broken = problem.validate(task, solution).violations  # complains of what is no solution at all
+        raise InputError(method, "solution", broken[0].detail if broken else str(error)) from error
+    return Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
+
+
+def _or_a_rule(problem: Problem, task: Any, result: Result, fallen: Mapping[str, Any]) -> Result:
+    """A result, with the best of the rules' solutions in its place where that one is better, or as good and the other
+    invalid."""
+    values = {rule: problem.value(task, solution) for rule, solution in fallen.items()}
+    best, value = max(values, key=values.__getitem__), problem.value(task, result.solution)
+    if values[best] < value or (values[best] == value and problem.validate(task, result.solution).valid):
         return result
     bounds = {name: value for name, value in result.metrics.items() if name.startswith("bound")}
     metrics = bounds | problem.metrics(task, fallen[best])
-    return replace(result, solution=fallen[best], metrics=metrics, by=rules[best])
+    return replace(result, solution=fallen[best], metrics=metrics, by=best)
 
 
 COSTGRAPH_ENDINGS = (".pbtxt", ".pbtxt.gz")

@@ -210,6 +210,14 @@ def test_cp_sat_has_no_time_for_its_model():
     assert "chain_bound_s" not in result.metrics and "optimal" not in result.metrics
 
 
+def test_a_partition_of_other_ops_is_refused():
+    """Catches a user's method whose chips are too few: an index out of range, in code that is not the user's."""
+    task = PROBLEM.task(random_graph(np.random.default_rng(5), "towers", 40), chips=4)
+    for shape in ((39,), (41,), (1, 40), ()):
+        with pytest.raises(InputError, match=r"partition: assignment: shape .*, expected \(40,\)"):
+            task.partition(np.zeros(shape, np.int32))
+
+
 def test_unconstrained_search_admits_defeat():
     """Catches an invalid partition that is given a throughput."""
     graph = random_graph(np.random.default_rng(5), "towers", 40)

@@ -22,6 +22,15 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
 
 
+def test_a_link_stays_and_the_file_that_it_names_is_written(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link.json").symlink_to(tmp_path / "there" / "result.json")
+    for value in ({"a": 1}, {"a": 2}):
+        write_json(tmp_path / "link.json", value)
+        assert json.loads((tmp_path / "there" / "result.json").read_text()) == value
+    assert (tmp_path / "link.json").is_symlink()
+
+
 def test_unwritable_places_are_input_errors(tmp_path):
     """Would catch a traceback for an output path that is a folder or lies under a file."""
     (tmp_path / "file").write_text("x")

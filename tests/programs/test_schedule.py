@@ -20,7 +20,7 @@ from learned_mapping.programs.program import NO_ALIAS
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 from learned_mapping.programs.trace.dataflow import flatten
 from learned_mapping.programs.trace.graph import trace
-from learned_mapping.programs.trace.schedule import schedule, schedule_graph
+from learned_mapping.programs.trace.schedule import RATES, schedule, schedule_graph
 
 
 class Machine:
@@ -96,6 +96,14 @@ def test_latencies_follow_the_roofline():
     slow = schedule(dense, array(20, 30), array(30), array(10, 20), machine=Slow())
     flop = 2 * 10 * 20 * 30 + 300 + 300
     assert slow.latency_s == pytest.approx(np.full(16, 1e-3 + flop / 1e6))
+
+
+@pytest.mark.parametrize("field", RATES)
+def test_a_machine_without_a_rate_is_refused(field):
+    for value in (0, float("nan"), float("inf")):
+        machine = type("Broken", (Machine,), {field: value})()
+        with pytest.raises(InputError, match=f"machine: {field}: must be above 0 and finite, got {value}"):
+            schedule(dense, array(20, 30), array(30), array(10, 20), machine=machine)
 
 
 def test_two_products_never_share_an_instruction():

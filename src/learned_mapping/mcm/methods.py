@@ -94,14 +94,17 @@ class Task:
 
     def partition(self, assignment: np.ndarray) -> Partition:
         """Chips of the ops of the model's graph as a partition of the whole one, which can draw itself."""
-        package = self.model.package
+        package, num_ops = self.model.package, self.model.graph.num_ops
+        if np.shape(assignment) != (num_ops,):
+            raise InputError("partition", "assignment", f"shape {np.shape(assignment)}, expected ({num_ops},)")
         whole = assignment if self._label is None else assignment[self._label]
         return make_partition(whole, package.chips).on(self.graph, package)
 
     def valid(self, solution: Partition) -> np.ndarray | None:
-        """The chips of the ops of the model's graph; None where a rule is broken."""
-        whole = solution.assignment
-        return whole[self._leader] if is_valid(whole, self.graph.op_edges) and obeys_pins(whole, self.graph) else None
+        """The chips of the ops of the model's graph; None where a rule is broken, or a chip missing."""
+        whole, graph = solution.assignment, self.graph
+        fits = len(whole) == graph.num_ops and is_valid(whole, graph.op_edges) and obeys_pins(whole, graph)
+        return whole[self._leader] if fits else None
 
 
 def ruled(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Generator, Budget], Outcome]:
@@ -246,8 +249,6 @@ LEARNERS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
     "finetune-balanced": ("the policy of moves, trained on other graphs, PPO goes on", FINE_TUNED, True, {}),
 }
 """Name -> description, how it starts, whether it begins about the even cut, and settings that differ."""
-
-
 VERSIONS = {"rl": 2}
 """The second has a credit per op."""
 

@@ -313,9 +313,10 @@ def expect_schema(node: Node, schema: str) -> None:
 
 
 def write_bytes(path: str | os.PathLike, data: bytes) -> None:
-    """Writes a file whole or not at all; packed, reproducibly, when its name ends in ``.gz``."""
-    path = Path(path)
-    if path.suffix == ".gz":
+    """Writes a file, or the one a link names, whole or not at all; packed, reproducibly, when its name ends in
+    ``.gz``."""
+    packs, path = Path(path).suffix == ".gz", Path(os.path.realpath(path))
+    if packs:
         packed = io.BytesIO()
         with gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as stream:
             stream.write(data)

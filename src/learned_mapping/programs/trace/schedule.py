@@ -39,6 +39,8 @@ from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Datafl
 from learned_mapping.programs.trace.fusion import fuse, order_instructions
 
 ALLOCATION_BYTES = 512  # Granularity of buffer sizes.
+RATES = ("cmem_bytes", "copy_bytes_per_s", "hbm_bytes_per_s", "cmem_bytes_per_s", "peak_flop_per_s")
+"""Parameters of a machine that a program cannot do without."""
 
 
 def schedule(
@@ -140,6 +142,9 @@ def _donation_pairs(flow: Dataflow, leaves: Sequence[int], results: Sequence[int
 
 def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, int]] = (), hint: str = "") -> Program:
     """The program of a dataflow; `pairs` (argument, result) of values may share memory; `hint` ends a complaint."""
+    for field in RATES:
+        if not 0 < (value := getattr(machine, field)) < np.inf:
+            raise InputError("machine", field, f"must be above 0 and finite, got {value}")
     instructions, same_as = fuse(flow)
     paired = {same_as(argument): same_as(result) for argument, result in pairs}
     instructions, updates = order_instructions(instructions, paired)
