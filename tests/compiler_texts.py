@@ -6,6 +6,17 @@ from pathlib import Path
 
 DATA = Path(__file__).parent / "tpu" / "data"
 HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))
+IN_PLACE = """HloModule tiny, is_scheduled=true
+
+ENTRY %main (x: f32[512,128], y: f32[8,128]) -> f32[512,128] {
+  %x = f32[512,128]{1,0:T(8,128)} parameter(0)
+  %y = f32[8,128]{1,0:T(8,128)} parameter(1)
+  %i = s32[]{:T(128)} parameter(2)
+  %copy = f32[512,128]{1,0:T(8,128)} copy(%x)
+  ROOT %update = f32[512,128]{1,0:T(8,128)} dynamic-update-slice(%copy, %y, %i, %i)
+}
+"""
+"""A copy, and a slice of it updated in place."""
 
 
 def text(name: str, stage: str) -> str:

@@ -16,7 +16,7 @@ MOST = {
     "src/learned_mapping/regal": 4700,  # 4,688 before actions of another shape were refused
     "data/builders": 9221,  # 9,205 before the benchmark's mappings were verified
     "book/_extensions": 1607,  # 1,560 before numbers in the text came from the code
-    "tests": 21328,  # 21,192 before what strangers hand in was refused, and an interrupted search wrote its best
+    "tests": 21356,  # 21,192 before what strangers hand in was refused, and an interrupted search wrote its best
 }
 
 

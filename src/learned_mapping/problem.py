@@ -202,16 +202,18 @@ def solve(
         warm_up(problem, candidate)
     task, rng = problem.begin(task, seed)
     since = Budget(samples=1, cpu=cpu)
-    fallen = {rule: _by_rule(problem, rule, task, seed, seconds, cpu) for rule in rules}
+    fallbacks = {rule: _by_rule(problem, rule, task, seed, seconds, cpu) for rule in rules}
     spent = since.seconds
     left = None if seconds is None else max(seconds - spent, 0.05 * seconds)
     budget = Budget(seconds=left, samples=samples, cpu=cpu, progress=progress, checkpoint=checkpoint, strict=strict)
-    if chosen.go_on is not None and fallen:
-        outcome = chosen.go_on(task, rng, budget, list(fallen.values()))
+    if chosen.go_on is not None and fallbacks:
+        outcome = chosen.go_on(task, rng, budget, list(fallbacks.values()))
     else:
         outcome = chosen.run(task, rng, budget)
     result = outcome if isinstance(outcome, Result) else _measured(problem, task, method, outcome, budget)
-    return _or_a_rule(problem, task, replace(result, seconds=spent + result.seconds), fallen) if fallen else result
+    if not fallbacks:
+        return result
+    return _with_fallback(problem, task, replace(result, seconds=spent + result.seconds), fallbacks)
 
 
 def _by_rule(problem: Problem, rule: str, task: Any, seed: int, seconds: float | None, cpu: bool) -> Any:
@@ -234,16 +236,16 @@ def _measured(problem: Problem, task: Any, method: str, outcome: Outcome, budget
     return Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
 
 
-def _or_a_rule(problem: Problem, task: Any, result: Result, fallen: Mapping[str, Any]) -> Result:
+def _with_fallback(problem: Problem, task: Any, result: Result, fallbacks: Mapping[str, Any]) -> Result:
     """A result, with the best of the rules' solutions in its place where that one is better, or as good and the other
     invalid."""
-    values = {rule: problem.value(task, solution) for rule, solution in fallen.items()}
+    values = {rule: problem.value(task, solution) for rule, solution in fallbacks.items()}
     best, value = max(values, key=values.__getitem__), problem.value(task, result.solution)
     if values[best] < value or (values[best] == value and problem.validate(task, result.solution).valid):
         return result
     bounds = {name: value for name, value in result.metrics.items() if name.startswith("bound")}
-    metrics = bounds | problem.metrics(task, fallen[best])
-    return replace(result, solution=fallen[best], metrics=metrics, by=best)
+    metrics = bounds | problem.metrics(task, fallbacks[best])
+    return replace(result, solution=fallbacks[best], metrics=metrics, by=best)
 
 
 COSTGRAPH_ENDINGS = (".pbtxt", ".pbtxt.gz")

@@ -8,7 +8,7 @@ from learned_mapping_builders.tpu.hlo import parse_module
 from learned_mapping_builders.tpu.hlo_program import hlo_program
 from learned_mapping_builders.tpu.latency_tables import plan, subset_key
 
-from compiler_texts import HAS_COMPILER, text
+from compiler_texts import HAS_COMPILER, IN_PLACE, text
 from learned_mapping.errors import InputError
 
 
@@ -42,18 +42,6 @@ def test_a_game_is_assembled_from_prices():
     assert extracted.compiled_cycles == 716746
     assert extracted.compiler_cycles < extracted.slow_cycles
     assert extracted.fast.sum() == 28
-
-
-IN_PLACE = """HloModule tiny, is_scheduled=true
-
-ENTRY %main (x: f32[512,128], y: f32[8,128]) -> f32[512,128] {
-  %x = f32[512,128]{1,0:T(8,128)} parameter(0)
-  %y = f32[8,128]{1,0:T(8,128)} parameter(1)
-  %i = s32[]{:T(128)} parameter(2)
-  %copy = f32[512,128]{1,0:T(8,128)} copy(%x)
-  ROOT %update = f32[512,128]{1,0:T(8,128)} dynamic-update-slice(%copy, %y, %i, %i)
-}
-"""
 
 
 def test_an_update_in_place_without_an_estimate_is_charged_for_its_slice():

@@ -6,20 +6,9 @@ from learned_mapping_builders.tpu import latency_tables as tables
 from learned_mapping_builders.tpu.hlo import parse_module
 from learned_mapping_builders.tpu.hlo_program import hlo_program
 
-from compiler_texts import text
+from compiler_texts import IN_PLACE, text
 
 MIB = 2**20
-
-IN_PLACE = """HloModule tiny, is_scheduled=true
-
-ENTRY %main (x: f32[8,128], y: f32[1,128]) -> f32[8,128] {
-  %x = f32[8,128]{1,0:T(8,128)} parameter(0)
-  %y = f32[1,128]{1,0:T(1,128)} parameter(1)
-  %i = s32[]{:T(128)} parameter(2)
-  %copy = f32[8,128]{1,0:T(8,128)} copy(%x)
-  ROOT %update = f32[8,128]{1,0:T(8,128)} dynamic-update-slice(%copy, %y, %i, %i)
-}
-"""
 
 
 def test_every_measured_entry_is_kept_and_the_rest_lies_between_bounds():
