@@ -15,9 +15,10 @@ from learned_mapping.regal import draw as devices
 from learned_mapping.regal.schedule import Schedule, schedule_to_json
 
 
-@pytest.mark.parametrize("extra", [[], ["schedule.json"], ["partition.json"]])
-def test_show_draws_graphs(capsys, folder, extra):
-    code, _out, err = run(capsys, "show", "graph.json", *extra, "--out", "picture.svg")
+@pytest.mark.parametrize("files", ["graph", "mcm graph", "regal graph", "graph schedule", "graph partition"])
+def test_show_draws_graphs(capsys, folder, files):
+    named = [name if name in ("mcm", "regal") else f"{name}.json" for name in files.split()]
+    code, _out, err = run(capsys, "show", *named, "--out", "picture.svg")
     assert code == 0 and "<svg" in (folder / "picture.svg").read_text(), err
 
 

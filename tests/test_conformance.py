@@ -7,7 +7,7 @@ import pytest
 
 from learned_mapping.companion import fingerprints
 from learned_mapping.errors import InputError, MissingNetworkError
-from learned_mapping.problem import KINDS, Method, problem, solve
+from learned_mapping.problem import KINDS, Method, Result, problem, solve
 
 METHODS = [f"{name}/{method}" for name in fingerprints.INSTANCES for method in problem(name).methods("quick")]
 CASES = [key for key in METHODS if key not in fingerprints.SAME_CODE]
@@ -81,11 +81,17 @@ def test_a_method_of_the_users_that_returns_no_solution_is_told_so(name, monkeyp
     """Would catch an unpacking, an attribute or an index that fails in code that is not the user's."""
     own, folder = problem(name), fingerprints.path().parent
     task, other = (own.task(own.read(str(folder / file)), **options) for file, options in fingerprints.INSTANCES[name])
-    foreign = solve(own, other, "random", samples=1).solution
-    for outcome in (None, 5, (None, {}), ("x", {}), (foreign, {})):
-        mine = {"mine": Method("returns what it is given", lambda *_, outcome=outcome: outcome)}
-        monkeypatch.setattr(type(own), "methods", lambda *_, mine=mine: mine)
-        try:
-            assert not own.validate(task, solve(own, task, "mine", samples=1).solution).valid or name == "regal"
-        except InputError as error:
-            assert str(error).startswith("mine: ") or "expected a " in str(error)
+    foreign, good = (solve(own, which, "random", samples=1).solution for which in (other, task))
+    wrong = [None, 5, (None, {}), ("x", {}), (good, None), Result("x", {}, {}, 0, 0.0)]
+    wrong += [(foreign, {})] if name != "regal" else []
+
+    def mine(outcome):
+        known = {"mine": Method("returns what it is given", lambda *_: outcome)}
+        monkeypatch.setattr(type(own), "methods", lambda *_: known)
+        return solve(own, task, "mine", samples=1)
+
+    for outcome in wrong:
+        with pytest.raises(InputError, match=r"^mine: |expected a |chips for"):
+            mine(outcome)
+    (cost, actual), *_ = mine((good, {})).metrics.items()
+    assert mine((good, {cost: 1e99, "more": 1.0})).metrics.items() >= {cost: actual, "more": 1.0}.items()

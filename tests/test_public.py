@@ -1,9 +1,11 @@
 """What `import learned_mapping as lm` shows."""
 
+import copy
 import re
 from importlib import import_module
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -11,7 +13,8 @@ import learned_mapping as lm
 from by_hand import hand_graph, hand_program
 from learned_mapping.errors import InputError
 from learned_mapping.mcm.partition import make_partition
-from learned_mapping.mmap.mapping import Mapping
+from learned_mapping.mmap.mapping import Mapping, all_dropped
+from learned_mapping.programs.formats import write_graph, write_program
 from learned_mapping.regal.schedule import Schedule
 
 
@@ -55,3 +58,50 @@ def test_a_judge_refuses_what_is_no_solution_of_its_problem():
     for size in ("8", 1.5, float("nan")):
         with pytest.raises(InputError, match="expected a whole number"):
             program.with_memory(fast_bytes=size)
+
+
+def product(x):
+    return x @ x
+
+
+GRAPH, PROGRAM = hand_graph(2, [(0, 1)]), hand_program([(0, "x", True)])
+ARRAY = jax.ShapeDtypeStruct((4, 4), "float32")
+REFUSED = {
+    "no method is named None": lambda: lm.regal.solve(GRAPH, None),
+    r"no method is named \['random'\]": lambda: lm.mcm.solve(GRAPH, ["random"]),
+    "'foo' is none of quick, full, paper": lambda: lm.mcm.solve(GRAPH, "greedy-naive", profile="foo"),
+    "start: is for cp-sat, random": lambda: lm.mcm.solve(GRAPH, "greedy-naive", start="greedy-careful"),
+    "repair: is for random, sa": lambda: lm.mcm.solve(GRAPH, "optimum", repair="cp-sat"),
+    "'memory' is not the instance's": lambda: lm.regal.solve(lm.regal.Instance(GRAPH), "gp-dfs", objective="memory"),
+    "expected a DevicePair": lambda: lm.regal.Instance(GRAPH, 3),
+    "expected a ChipPackage": lambda: lm.mcm.solve(GRAPH, "random", package=3),
+    "expected a MemoryHierarchy": lambda: lm.mmap.validate(PROGRAM, all_dropped(PROGRAM), machine="x"),
+    "cmem_bytes: must be above 0 and finite, got None": lambda: lm.schedule(product, ARRAY, machine=3),
+    "expected a file's name, got 3": lambda: lm.read_graph(3),
+    "expected a ComputationGraph": lambda: write_graph("graph.json", PROGRAM),
+    "expected a Program": lambda: write_program("program.json", GRAPH),
+    "positions of arguments, whole numbers, got '0'": lambda: lm.trace(product, ARRAY, parameters="0"),
+    "unroll_limit: expected a whole number, got None": lambda: lm.trace(product, ARRAY, unroll_limit=None),
+    "5: name: expected a string, got 5": lambda: lm.trace(product, ARRAY, name=5),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_what_is_no_argument_is_refused_in_one_line(fault):
+    """Catches an argument that is ignored, and an attribute of the wrong thing that is missing deep inside."""
+    with pytest.raises(InputError, match=fault):
+        REFUSED[fault]()
+    for room in (lm.mmap, lm.mcm, lm.regal):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'chps'"):
+            room.PROBLEM.task(PROGRAM if room is lm.mmap else GRAPH, chps=4)
+
+
+def test_solutions_are_equal_by_content():
+    """Catches a partition or a schedule that is not what was written and read back."""
+    for kind, arguments, other in (
+        (make_partition, ([0, 1], 2), ([0, 0], 2)),
+        (Schedule.of, ([0, 0], [(0, -1), (1, -1)], 2), ([0, 1], [(0, -1), (1, -1)], 2)),
+    ):
+        assert kind(*arguments) == copy.deepcopy(kind(*arguments)) != kind(*other)
+    assert make_partition([0, 1], 2) != 0
+    assert lm.trace(product, ARRAY, parameters=np.int64(0)).op_weight_bytes.sum() == 64

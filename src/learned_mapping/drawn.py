@@ -1,8 +1,11 @@
 """Programs and solutions draw themselves in a notebook: the module ``draw`` beside theirs is imported when one does."""
 
 import copy
+import dataclasses
 import importlib
 from typing import Any, Self
+
+import numpy as np
 
 from learned_mapping.errors import InputError
 
@@ -25,9 +28,17 @@ class Drawn:
 
 
 class DrawnOn(Drawn):
-    """A solution, which has a picture once it is known what it solves."""
+    """A solution, a dataclass of numbers and arrays, which has a picture once it is known what it solves; equal to one
+    of its kind with the same content."""
 
     _instance = None
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        names = [field.name for field in dataclasses.fields(self)]
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     def on(self, *instance: Any) -> Self:
         """The same solution, which draws itself on its instance: a program, or a graph and then its hardware."""

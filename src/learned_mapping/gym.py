@@ -20,7 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from learned_mapping.budget import Budget
 from learned_mapping.drawn import DrawnOn
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, is_whole
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.draw import picture as draw_partition
 from learned_mapping.mcm.env import PartitionEnv
@@ -194,6 +194,8 @@ class Regal(_OneStep):
 
     def __init__(self, instance: Instance | ComputationGraph, evaluations: int = 500, render_mode: str | None = None):
         self.task = instance if isinstance(instance, Instance) else Instance(instance)
+        if not is_whole(evaluations):
+            raise InputError("environment", "evaluations", f"expected a whole number, got {evaluations!r}")
         self.evaluations = evaluations
         self._shape = (self.task.graph.num_ops, self.task.pair.devices + 1, 2)
         self._uniform = uniform_cost(self.task.arrays, (0,), evaluations, 4) or 1.0  # where nothing takes time

@@ -22,6 +22,7 @@ EXACT = "exact"
 PAPER = "paper's learner"
 OURS = "our learner"
 KINDS = (RULE, SEARCH, EXACT, PAPER, OURS)  # What a method is. Colours and dashes of the figures follow it.
+PROFILES = ("quick", "full", "paper")  # Sizes of the networks.
 
 WARM_SAMPLES = 300  # On a toy, before the clock starts: past the first generation, so that all is compiled.
 RULE_SAMPLES = 1000  # Of a rule of `Problem.net` that tries a few of its kind.
@@ -77,8 +78,10 @@ class Problem(ABC):
 
     def method(self, name: str, profile: str = "full") -> Method:
         """A method by name; raises `InputError`, which names those there are."""
+        if profile not in PROFILES:
+            raise InputError("profile", "", f"{profile!r} is none of {', '.join(PROFILES)}")
         known = self.methods(profile)
-        if name in known:
+        if name in list(known):
             return known[name]
         raise InputError("method", "", f"no method is named {name!r}, known are {', '.join(known)}")
 
@@ -87,7 +90,7 @@ class Problem(ABC):
         """An instance from its file."""
 
     @abstractmethod
-    def task(self, instance: Any, **options: Any) -> Any:
+    def task(self, instance: Any, *args: Any, **options: Any) -> Any:
         """The task of methods: the instance, with hardware and objective. Raises `InputError` for bad options."""
 
     def toy(self) -> Any:
@@ -210,7 +213,7 @@ def solve(
         outcome = chosen.go_on(task, rng, budget, list(fallbacks.values()))
     else:
         outcome = chosen.run(task, rng, budget)
-    result = outcome if isinstance(outcome, Result) else _measured(problem, task, method, outcome, budget)
+    result = _measured(problem, task, method, outcome, budget)
     if not fallbacks:
         return result
     return _with_fallback(problem, task, replace(result, seconds=spent + result.seconds), fallbacks)
@@ -222,18 +225,20 @@ def _by_rule(problem: Problem, rule: str, task: Any, seed: int, seconds: float |
     return cast(Outcome, problem.method(rule).run(task, np.random.default_rng(seed), limit))[0]
 
 
-def _measured(problem: Problem, task: Any, method: str, outcome: Outcome, budget: Budget) -> Result:
-    """The result of a method that returned a solution and more; raises `InputError` where a user's own did not."""
-    if not (isinstance(outcome, tuple) and len(outcome) == 2):
+def _measured(problem: Problem, task: Any, method: str, outcome: Outcome | Result, budget: Budget) -> Result:
+    """The result of what a method returned, with the problem's own measurements; raises `InputError` where a user's
+    method returned no solution of this task."""
+    if isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], Mapping):
+        outcome = Result(*outcome, budget.curve(), budget.samples, budget.seconds)
+    if not isinstance(outcome, Result):
         fault = f"returned a {type(outcome).__name__}, expected a solution and a dictionary of metrics"
         raise InputError(method, "", fault)
-    solution, extra = outcome
     try:
-        metrics = problem.metrics(task, solution) | extra
+        metrics = problem.metrics(task, outcome.solution)
     except (AttributeError, IndexError, TypeError, ValueError) as error:
-        broken = problem.validate(task, solution).violations  # complains of what is no solution at all
+        broken = problem.validate(task, outcome.solution).violations  # complains of what is no solution at all
         raise InputError(method, "solution", broken[0].detail if broken else str(error)) from error
-    return Result(solution, metrics, budget.curve(), budget.samples, budget.seconds)
+    return replace(outcome, metrics=metrics | {k: v for k, v in outcome.metrics.items() if k not in metrics})
 
 
 def _with_fallback(problem: Problem, task: Any, result: Result, fallbacks: Mapping[str, Any]) -> Result:

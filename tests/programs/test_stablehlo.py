@@ -104,6 +104,8 @@ SAME = {
     "prod": lambda x: jax.lax.cumprod(x, 1),
     "logsumexp": lambda x: jax.lax.cumlogsumexp(x, 0),
     "reduced": lambda x: jnp.sum(x, 0),
+    "argmax": lambda x: jnp.argmax(x, 1),
+    "argmin": lambda x: jnp.argmin(x, 0),
     "centred": padded((4, 3), (0, 0)),
     "whole": padded((0, 0), (0, 0)),
     "wider": padded((7, 7), (0, 0)),
@@ -121,6 +123,59 @@ def test_an_operation_costs_what_its_primitive_does(name, tmp_path, here):
     graph, traced = read_stablehlo(tmp_path / "m.mlir"), trace(SAME[name], array(8, 16))
     assert sorted(graph.op_kinds) == sorted(traced.op_kinds)
     assert graph.op_flop.sum() == traced.op_flop.sum() and graph.op_weight_bytes.sum() == traced.op_weight_bytes.sum()
+
+
+@pytest.mark.parametrize("shardy", [True, False])
+def test_what_is_computed_on_shards_counts_for_all_of_them(shardy, tmp_path, here):
+    """Catches a body that is lost whole, as ``sdy.manual_computation`` holds it, or counted for one shard alone."""
+    mesh, rows = jax.sharding.AbstractMesh((4, 2), ("x", "y")), jax.P("x")
+    sharded = jax.shard_map(lambda x: jnp.tanh(x @ x.T), mesh=mesh, in_specs=rows, out_specs=rows)
+    jax.config.update("jax_use_shardy_partitioner", shardy)
+    try:
+        lowering = jax.jit(lambda x: sharded(x) * 2).trace(array(8, 16)).lower(lowering_platforms=("cpu",))
+    finally:
+        jax.config.update("jax_use_shardy_partitioner", True)
+    module = lowering.as_text().replace("num_partitions = 1 ", "num_partitions = 8 ")
+    assert ("sdy.manual_computation" in module) == shardy
+    (tmp_path / "m.mlir").write_text(module)
+    graph, traced = read_stablehlo(tmp_path / "m.mlir"), trace(lambda x: sharded(x) * 2, array(8, 16))
+    assert graph.op_kinds == traced.op_kinds and graph.op_flop.tolist() == traced.op_flop.tolist()
+
+
+def test_an_effect_keeps_the_work_that_it_shows(tmp_path, here):
+    """Catches a callback without results that is dropped, with all that feeds it."""
+
+    def function(x):
+        jax.experimental.io_callback(print, None, jnp.linalg.norm(x @ x @ x))
+        return x * 2
+
+    module, _ = lowered(function, (array(8, 8),))
+    (tmp_path / "m.mlir").write_text(module.as_text())
+    graph, traced = read_stablehlo(tmp_path / "m.mlir"), trace(function, array(8, 8))
+    assert graph.num_ops == traced.num_ops and graph.op_flop.sum() == traced.op_flop.sum()
+
+
+HELPER = """func.func private @helper(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.negate %a : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+PUBLIC = HELPER.replace("{", "{{").replace("}", "}}").replace("private @helper", "@{name}").replace("negate", "tanh")
+
+
+def test_the_function_that_is_meant_is_main_or_the_public_one(tmp_path, here):
+    """Catches the first function taken for it, a private one; of two public ones none is taken."""
+    path = tmp_path / "m.mlir"
+    for text, kind in (
+        (HELPER + PUBLIC.format(name="predict"), "tanh"),
+        (PUBLIC.format(name="other") + HELPER.replace("private @helper", "@main"), "neg"),
+        (HELPER, "neg"),
+    ):
+        path.write_text(text)
+        assert read_stablehlo(path).op_kinds == ("input", kind)
+    path.write_text(PUBLIC.format(name="one") + PUBLIC.format(name="two"))
+    with pytest.raises(InputError, match="no function is named main, and 2 may be meant"):
+        read_stablehlo(path)
 
 
 def test_what_the_binding_does_not_know_is_one_line(tmp_path, here, monkeypatch):

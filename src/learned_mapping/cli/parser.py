@@ -31,8 +31,9 @@ class _MethodsHelp(argparse.Action):
         if getattr(namespace, "paper", None) in PAPERS:
             from learned_mapping.problem import problem
 
-            print(f"\nmethods of {namespace.paper}:")
-            chosen = problem(namespace.paper)
+            name = "silicon" if getattr(namespace, "hardware", None) == "silicon" else namespace.paper
+            print(f"\nmethods of {name}:")
+            chosen = problem(name)
             for name, method in chosen.methods().items():
                 print(f"  {name:<28} {method.description}{chosen.note_of(name)}")
         else:

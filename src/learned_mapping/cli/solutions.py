@@ -104,7 +104,7 @@ def solve(options: Any) -> int:
     _refuse_for_others(paper, options)
     instance, chosen = _instance(paper, options), _hardware(options)
     with _of_file(instance, options.instance):
-        task = paper.task(instance, **chosen)
+        task = paper.task(instance, **{name: chosen[name] for name in chosen.keys() - {"size", "device"}})
     method, result, ready_s, interrupted = _run(paper, task, instance, options)
     verdict = paper.validate(task, result.solution)
     if not verdict.valid:
@@ -311,8 +311,9 @@ def show(options: Any) -> int:
         solution = problem(paper).read_solution(files[1], instance)
         task = _judged_task(problem(paper), paper, files, instance, solution, judged_options(files[1]))
         hardware = HARDWARE[paper](task)
+    room = "regal" if paper == "mcm" and solution is None else paper  # a graph alone has one picture
     try:
-        figure = import_module(f"learned_mapping.{paper}.draw").picture(instance, solution, *hardware)
+        figure = import_module(f"learned_mapping.{room}.draw").picture(instance, solution, *hardware)
     except InputError as error:
         raise InputError(files[-1], error.field, error.fault) from None
     if len(files) == 2:

@@ -15,8 +15,8 @@ from typing import Any
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import read_yaml
 
-PROFILES = ("quick", "full", "paper")
 DEFAULT_SEEDS = {"quick": 3, "full": 5, "paper": 5}
+PROFILES = tuple(DEFAULT_SEEDS)
 PAPERS = {"mmap": 1, "mcm": 2, "regal": 3}
 PACKAGE = "learned_mapping.companion"
 RUN = ("task", "method", "instance", "config", "seed")  # What a `Run` is decided by, and a record says of it.

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, expect_type
 from learned_mapping.programs.program import Program
 
 COPY, NO_COPY, DROP = 0, 1, 2  # Codes of the actions in a mapping (paper 1, section 4.2).
@@ -251,7 +251,8 @@ class MemoryHierarchy:
 
 
 def check_hierarchy(machine: MemoryHierarchy) -> None:
-    """Raises `InputError` unless every parameter is usable."""
+    """Raises `InputError` unless it is a machine and every parameter usable."""
+    expect_type(machine, MemoryHierarchy, "machine")
     for name in ("hbm_bytes_per_s", "cmem_bytes_per_s", "copy_bytes_per_s", "cmem_bytes", "peak_flop_per_s"):
         value = float(getattr(machine, name))
         if not (np.isfinite(value) and value > 0):

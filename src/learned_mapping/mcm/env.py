@@ -109,6 +109,7 @@ class PartitionEnv:
         Raises:
           InputError: an action or a key of another shape or type.
         """
+        action, key = jnp.asarray(action), jnp.asarray(key)
         shape, one = jax.ShapeDtypeStruct((self.num_ops,), jnp.int32), action.shape
         kinds = {(self.num_ops,): jnp.integer, (self.num_ops, self.chips): jnp.number}
         if not jnp.issubdtype(action.dtype, kinds.get(one, np.void)) or key.shape != (2,):

@@ -32,6 +32,9 @@ SAMPLES = 1000  # Partitions every search may evaluate unless told otherwise.
 STARTS = ("greedy-careful",)
 ENGINE, CP_SAT, NEAREST = "engine", "cp-sat", "cp-sat-nearest"
 REPAIRS = (ENGINE, CP_SAT, NEAREST)
+NO_REPAIR = ("greedy-naive", "greedy-careful", "optimum", "cp-sat", "climb", "unconstrained", "even-cut",
+             "random-balanced", "class-search")  # fmt: skip
+"""Methods that repair nothing."""
 SCRATCH, ZERO_SHOT, FINE_TUNED, FROZEN = "scratch", "zeroshot", "finetune", "frozen"
 BALANCED: dict[str, Any] = {"credit": "exact", "rollouts": 10, "minibatches": 2, "epochs": 4, "learning_rate": 3e-3}
 """Settings of `agent.config` of a policy that begins at near-balanced partitions; chosen on the validation graphs."""
@@ -101,10 +104,12 @@ class Task:
         return make_partition(whole, package.chips).on(self.graph, package)
 
     def valid(self, solution: Partition) -> np.ndarray | None:
-        """The chips of the ops of the model's graph; None where a rule is broken, or a chip missing."""
+        """The chips of the ops of the model's graph; None where a rule is broken. Raises `InputError` where the
+        partition is another graph's."""
         whole, graph = solution.assignment, self.graph
-        fits = len(whole) == graph.num_ops and is_valid(whole, graph.op_edges) and obeys_pins(whole, graph)
-        return whole[self._leader] if fits else None
+        if len(whole) != graph.num_ops:
+            raise InputError("partition", "assignment", f"{len(whole)} chips for {graph.num_ops} ops")
+        return whole[self._leader] if is_valid(whole, graph.op_edges) and obeys_pins(whole, graph) else None
 
 
 def ruled(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Generator, Budget], Outcome]:
@@ -297,7 +302,6 @@ class Partitioning(Problem):
         start: str | None = None,
         repair: str = ENGINE,
         iterations: int | None = None,
-        **options: Any,
     ) -> Task:
         """The graph as it is: `fold.fold_cheap_sources` first, where cheap tensors are used everywhere.
 
@@ -312,6 +316,7 @@ class Partitioning(Problem):
         if start is not None and start not in STARTS:
             raise InputError("start", "", f"{start!r} is none of {', '.join(STARTS)}")
         package = ChipPackage(chips=chips) if package is None else package
+        expect_type(package, ChipPackage, "package")
         check_package(package)
         settings = {} if iterations is None else {"iterations": iterations}
         return Task(instance, package, start, repair, **settings)
@@ -341,8 +346,9 @@ class Partitioning(Problem):
         """Nothing repairs a rule's partition; Eq. 7 is of a policy over chips; an exact method starts nowhere."""
         if option == "start":
             return tuple(name for name, method in self.methods().items() if method.kind not in (RULE, EXACT))
-        used = {"repair": ("random", "sa", "sa-balanced", *LEARNERS), "iterations": ("rl", "rl-sample-credit")}
-        return used.get(option)
+        if option == "repair":
+            return tuple(name for name in self.methods() if name not in NO_REPAIR)
+        return ("rl", "rl-sample-credit") if option == "iterations" else None
 
     def network_of(self, task: Task, method: str) -> Path | None:
         from learned_mapping.mcm.agent.checkpoints import checkpoint_path
@@ -394,4 +400,8 @@ def solve(
     Raises:
       TooManyIdealsError: method ``optimum`` on a graph too wide for it.
     """
+    for option, value in (("start", start is not None), ("repair", repair != ENGINE)):
+        able = PROBLEM.users(option)
+        if value and able is not None and method not in able:
+            raise InputError(option, "", f"is for {', '.join(able)}")
     return problem.solve(PROBLEM, PROBLEM.task(graph, chips, package, start, repair), method, **limits)

@@ -9,7 +9,7 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
-from learned_mapping.mcm.methods import Partitioning, Task, all_methods, ruled, searched
+from learned_mapping.mcm.methods import ENGINE, Partitioning, Task, all_methods, ruled, searched
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.rules.constraints import group_pairs
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start, class_search
@@ -60,14 +60,14 @@ class PartitioningOnSilicon(Partitioning):
         return all_methods(profile) | EXTRA_METHODS
 
     def task(
-        self, instance: ComputationGraph, chips: int = 36, package: ChipPackage | None = None, **options: Any
-    ) -> SiliconTask:
-        if options.get("start") is not None:
+        self, instance: ComputationGraph, chips: int = 36, package: ChipPackage | None = None, start: str | None = None,
+        repair: str = ENGINE, iterations: int | None = None, pretraining: int = 0,
+    ) -> SiliconTask:  # fmt: skip
+        if start is not None:
             raise InputError("--start", "", "is for the analytical model")
         package = silicon_package(chips) if package is None else package
-        known = ("repair", "iterations", "pretraining")
-        chosen = {name: options[name] for name in known if options.get(name) is not None}
-        return SiliconTask(instance, package, **chosen)
+        settings = {} if iterations is None else {"iterations": iterations}
+        return SiliconTask(instance, package, repair=repair, pretraining=pretraining, **settings)
 
     def begin(self, task: SiliconTask, seed: int) -> tuple[SiliconTask, np.random.Generator]:
         plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
@@ -76,9 +76,10 @@ class PartitioningOnSilicon(Partitioning):
         return measured, np.random.default_rng(plan_seed)
 
     def metrics(self, task: SiliconTask, solution: Partition) -> dict[str, float]:
-        """``throughput``, without noise and 0 where the partition cannot run, and ``chips_used``."""
-        costs = validate_on_silicon(solution, task.silicon).costs
-        return {"throughput": costs.get("silicon_throughput", 0.0), "chips_used": float(solution.chips_used)}
+        """``silicon_throughput``, without noise and 0 where the partition cannot run, and ``chips_used``."""
+        task.valid(solution)  # complains of another graph's
+        throughput = validate_on_silicon(solution, task.silicon).costs.get("silicon_throughput", 0.0)
+        return {"silicon_throughput": throughput, "chips_used": float(solution.chips_used)}
 
     def validate(self, task: SiliconTask, solution: Partition, listed: int | None = LISTED) -> Verdict:
         return validate_on_silicon(solution, task.silicon, listed=listed)

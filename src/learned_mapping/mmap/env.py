@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from learned_mapping.errors import InputError, is_whole
 from learned_mapping.learning.precision import exact, require_exact
 from learned_mapping.mmap.env_observation import ObservationTables, observation_tables, observe
 from learned_mapping.mmap.env_state import UNUSED, EnvProgram, EnvState, Position, env_program
@@ -73,9 +74,11 @@ def reset(program: EnvProgram, capacity: int) -> EnvState:
       capacity: C, slots for allocations; see `capacity_for`. Static under jit.
 
     Raises:
-      InputError: not inside `exact`.
+      InputError: no slot, or not inside `exact`.
     """
     require_exact("mmap.env")
+    if not is_whole(capacity) or capacity < 1:
+        raise InputError("environment", "capacity", f"expected a whole number above 0, got {capacity!r}")
     num_buffers, num_tensors, num_groups = len(program.size), len(program.in_hbm_from), len(program.num_groups)
     integer, no = jnp.int32, jnp.zeros((), bool)
     zero, nothing = jnp.zeros((), integer), jnp.zeros((), program.supply_s.dtype)

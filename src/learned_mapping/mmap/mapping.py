@@ -43,13 +43,6 @@ class Mapping(DrawnOn):
         """[B] bool: whether the buffer is in fast memory."""
         return self.action != DROP
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name, *_ in _FIELDS
-        )
-
-    __hash__ = None
-
 
 def make_mapping(
     program: Program, action: Any, offset: Any, start: Any, end: Any, source: object = "mapping"

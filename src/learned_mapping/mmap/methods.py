@@ -214,7 +214,7 @@ class MemoryMapping(Problem):
         except InputError as error:
             raise InputError(path, error.field, error.fault) from None
 
-    def task(self, instance: Program | ComputationGraph, **options: Any) -> Program:
+    def task(self, instance: Program | ComputationGraph) -> Program:
         """The program; a graph becomes one by the stated rule of `programs.trace.schedule`, on the default machine."""
         if isinstance(instance, ComputationGraph):
             from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy

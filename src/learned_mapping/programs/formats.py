@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.errors import InputError, shown
+from learned_mapping.errors import InputError, expect_type, shown
 from learned_mapping.programs.graph import (
     MAX_BYTES,
     MAX_CHIPS,
@@ -40,6 +40,7 @@ def read_graph(path: str | os.PathLike) -> ComputationGraph:
 
 def write_graph(path: str | os.PathLike, graph: ComputationGraph) -> None:
     """Writes a graph file, whole or not at all."""
+    expect_type(graph, ComputationGraph, "graph")
     write_json(path, graph_to_json(graph))
 
 
@@ -50,6 +51,7 @@ def read_program(path: str | os.PathLike) -> Program:
 
 def write_program(path: str | os.PathLike, program: Program) -> None:
     """Writes a program file, whole or not at all."""
+    expect_type(program, Program, "program")
     write_json(path, program_to_json(program))
 
 

@@ -336,9 +336,9 @@ def check_text(source: object, field: str, names: Sequence[str]) -> None:
     """Raises `InputError` where a name is no string of 1 to `MAX_NAME` characters that can be printed on one line."""
     for i, name in enumerate(names):
         if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or not name.isprintable():
-            what = "printable characters" if isinstance(name, str) else "a string"
+            what = f"1 to {MAX_NAME} printable characters" if isinstance(name, str) else "a string"
             place = field if field == "name" else f"{field}[{i}].name"
-            raise InputError(source, place, f"expected 1 to {MAX_NAME} {what}, got {shown(name)!r}")
+            raise InputError(source, place, f"expected {what}, got {shown(name) if isinstance(name, str) else name!r}")
 
 
 def check_groups(source: object, names: Sequence[str], groups: Sequence[str] | None, chips: np.ndarray | None) -> None:

@@ -145,8 +145,8 @@ def _shorten(value: Any) -> str:
 
 def read_bytes(path: str | os.PathLike, limit: int = MAX_FILE_BYTES) -> bytes:
     """A file's bytes, decompressed when its name ends in ``.gz``; raises `InputError` past `limit` bytes."""
-    if not os.fspath(path):
-        raise InputError("", "", "expected a file's name, got none")
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise InputError("file", "", f"expected a file's name, got {path!r}")
     path = Path(path)
     try:
         if path.is_dir():

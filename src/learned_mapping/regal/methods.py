@@ -286,7 +286,7 @@ class Scheduling(Problem):
         return METHODS
 
     def method(self, name: str, profile: str = "full") -> Method:
-        base, colon, network = name.partition(":")
+        base, colon, network = str(name).partition(":")
         if colon and base in LEARNED and network:
             return _learned(base, network)
         return super().method(name, profile)
@@ -302,7 +302,6 @@ class Scheduling(Problem):
         devices: int = 2,
         transfers: str = "rendezvous",
         memory_gib: float | None = None,
-        **options: Any,
     ) -> Instance:
         memory = {} if memory_gib is None else {"memory_bytes": memory_gib * GIB}
         return Instance(instance, DevicePair(devices=devices, transfers=transfers, **memory), objective)
@@ -355,6 +354,8 @@ def solve(instance: Instance | ComputationGraph, method: str, *, objective: str 
 
     The result's metrics are those of `schedule_costs`, and ``bound`` and ``optimal`` where the method proves any.
     """
+    if isinstance(instance, Instance) and objective not in ("runtime", instance.objective):
+        raise InputError("objective", "", f"{objective!r} is not the instance's, {instance.objective!r}")
     task = instance if isinstance(instance, Instance) else PROBLEM.task(instance, objective)
     return problem.solve(PROBLEM, task, method, **limits)
 

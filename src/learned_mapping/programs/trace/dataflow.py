@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend import core as jex
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, is_whole
 from learned_mapping.programs.trace.primitive_costs import (
     IN_PLACE_UPDATES,
     MARKS,
@@ -87,9 +87,11 @@ class Dataflow:
 
     def arguments_at(self, positions: int | Sequence[int], field: str) -> list[int]:
         """The leaves of the arguments at one position or several; raises `InputError` where there is no such one."""
-        wanted = positions if isinstance(positions, Sequence) else [positions]
+        wanted = positions if isinstance(positions, Sequence) and not isinstance(positions, str) else [positions]
         for p in wanted:
-            if isinstance(p, bool) or not isinstance(p, int) or not 0 <= p < len(self.argument_leaves):
+            if not is_whole(p):
+                raise InputError(self.name, field, f"expected positions of arguments, whole numbers, got {p!r}")
+            if not 0 <= p < len(self.argument_leaves):
                 fault = f"no argument has position {p}: the function takes {len(self.argument_leaves)}"
                 raise InputError(self.name, field, fault)
         return [leaf for p in sorted(set(wanted)) for leaf in self.argument_leaves[p]]
@@ -116,6 +118,8 @@ def flatten(
     """
     name = name or getattr(function, "__name__", "function")
     closed = closed_jaxpr(function, *args, name=name)
+    if not is_whole(unroll_limit):
+        raise InputError(name, "unroll_limit", f"expected a whole number, got {unroll_limit!r}")
     builder = _Builder(name, unroll_limit)
     invars, argument_leaves = iter(closed.jaxpr.invars), []
     static = static_positions(function, args, name)

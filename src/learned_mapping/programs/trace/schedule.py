@@ -21,6 +21,7 @@ are `tensor_is_parameter`.
 """
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,8 @@ def _donation_pairs(flow: Dataflow, leaves: Sequence[int], results: Sequence[int
 def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, int]] = (), hint: str = "") -> Program:
     """The program of a dataflow; `pairs` (argument, result) of values may share memory; `hint` ends a complaint."""
     for field in RATES:
-        if not 0 < (value := getattr(machine, field)) < np.inf:
+        value = getattr(machine, field, None)
+        if not isinstance(value, Real) or not 0 < value < np.inf:
             raise InputError("machine", field, f"must be above 0 and finite, got {value}")
     instructions, same_as = fuse(flow)
     paired = {same_as(argument): same_as(result) for argument, result in pairs}

@@ -6,6 +6,7 @@ primitive of JAX that it stands for, so that graph and costs are those of `progr
 """
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -39,13 +40,14 @@ PRIMITIVES = {
     "dynamic_reshape": "reshape", "dynamic_broadcast_in_dim": "broadcast_in_dim", "broadcast": "broadcast_in_dim",
     "real_dynamic_slice": "slice", "dynamic_gather": "gather", "dynamic_pad": "pad", "dynamic_iota": "iota",
     "convolution": "conv_general_dilated", "dynamic_conv": "conv_general_dilated", "dot": "dot_general",
-    "select_and_scatter": "select_and_scatter_add", "rng": "rng_uniform", "uniform_quantize": "convert_element_type",
-    "uniform_dequantize": "convert_element_type", "all_reduce": "psum", "collective_permute": "ppermute",
-    "torch_index_select": "gather", "next_after": "nextafter", "is_inf": "is_finite", "batch_norm_inference": "mul",
+    "select_and_scatter": "select_and_scatter_add", "rng": "rng_uniform", "all_reduce": "psum",
+    "collective_permute": "ppermute", "torch_index_select": "gather", "next_after": "nextafter",
+    "is_inf": "is_finite", "batch_norm_inference": "mul",
 }  # fmt: skip
 """Operations that have another name as a primitive of JAX."""
 BODIES = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod", "and": "and", "or": "or", "xor": "xor"}
 """The name of a reduction by the operation in its body."""
+EFFECTS = ("infeed", "outfeed", "send", "recv")
 SILENT_CALLS = ("Sharding", "annotate_device_placement", "SPMDFullToShardShape", "SPMDShardToFullShape")
 TYPES = {"i1": "bool", "pred": "bool", "index": "int64", "complex<f32>": "complex64", "complex<f64>": "complex128"}
 
@@ -136,7 +138,13 @@ class _Reader:
         if not functions:
             self.fail("holds no function")
         self.functions = {op.attributes["sym_name"].value: op for op in functions}
-        main = self.functions.get("main", functions[0])
+        self.meshes = {op.attributes["sym_name"].value: str(op.attributes["mesh"]) for op in module.body.operations
+                       if op.operation.name == "sdy.mesh"}  # fmt: skip
+        self.partitions = getattr(module.operation.attributes.get("mhlo.num_partitions"), "value", 1)
+        public = [op for op in functions if str(op.attributes.get("sym_visibility")) != '"private"'] or functions
+        if len(public) != 1 and "main" not in self.functions:
+            self.fail(f"no function is named main, and {len(public)} may be meant, expected one")
+        main = self.functions.get("main", public[0])
         if not main.regions[0].blocks:
             self.fail("its function has no body")
         block = main.regions[0].blocks[0]
@@ -158,10 +166,7 @@ class _Reader:
         tensor = self.ir.RankedTensorType(kind)
         if not tensor.has_static_shape:
             self.fail(f"a dynamic shape, {shown(text)}: export it again with fixed shapes")
-        element = str(tensor.element_type)
-        if element.startswith("!quant.uniform<"):
-            element = element.partition("<")[2].partition(":")[0]
-        element = TYPES.get(element, element)
+        element = TYPES.get(str(tensor.element_type), str(tensor.element_type))
         element = re.sub(r"^(u?)i(\d+)$", r"\1int\2", re.sub(r"^si(\d+)$", r"i\1", element))
         element = re.sub(r"^f(\d+)$", r"float\1", element.replace("bf16", "bfloat16"))
         element = re.sub(r"^f(\d)E(.*)$", lambda m: f"float{m[1]}_e{m[2].lower()}", element)
@@ -211,6 +216,8 @@ class _Reader:
             )
         if kind == "constant":
             return [None if _is_splat(op) else self.builder.constant(results[0], self.builder.distinct("constant"))]
+        if dialect == "sdy" and len(op.regions):
+            return self.sharded(op, inputs, known, scope, depth)
         if kind in ("optimization_barrier", "tuple", "get_tuple_element") or dialect == "sdy":
             return inputs[: len(results)]
         if kind == "composite":
@@ -227,14 +234,31 @@ class _Reader:
         if kind == "custom_call":
             target = op.attributes["call_target_name"].value
             if target in SILENT_CALLS:
+                if target.startswith("SPMD"):  # what stands between the two is computed on every shard
+                    self.builder.shards = self.partitions if target == "SPMDFullToShardShape" else 1
                 return inputs[: len(results)]
             kind = target.replace("mhlo.", "").replace("chlo.", "")
         else:
             kind = self.primitive(op, kind, params)
         operands = [self.aval(v) for v in op.operands]
         starts = op.name in ("stablehlo.reduce", "stablehlo.reduce_window") and kind in REDUCTIONS - {"reduce"}
-        flop = primitive_flop(kind, operands[: len(operands) // 2], results, params) if starts else None
-        return self.builder.emit(kind, scope, inputs or [None], operands or results, results, params, flop=flop)
+        count = 1 if kind in ("argmax", "argmin") else len(operands) // 2  # no start counts, nor an index
+        flop = primitive_flop(kind, operands[:count], results, params) if starts else None
+        effect = kind in EFFECTS or str(op.attributes.get("has_side_effect")) == "true"
+        read = inputs or [None], operands or results
+        return self.builder.emit(kind, scope, *read, results, params, effect=effect, flop=flop)
+
+    def sharded(self, op, inputs, known, scope, depth) -> list[int | None]:
+        """The values of what is computed on the shards of a mesh, which counts for all of them, as in `dataflow`."""
+        (shards, attributes), manual = (self.builder.shards, op.attributes), str(op.attributes.get("manual_axes"))
+        mesh = " ".join(str(attributes[name]) for name in ("in_shardings", "out_shardings") if name in attributes)
+        for name in re.findall(r'@"?([\w.-]+)', mesh)[:1]:
+            mesh = self.meshes[name]
+        sizes = dict(re.findall(r'"([^"]*)"=(\d+)', mesh))
+        self.builder.shards *= math.prod(int(sizes.get(axis, 1)) for axis in re.findall(r'"([^"]*)"', manual))
+        values = self.enter(op.regions[0].blocks[0], inputs, known, scope, depth)
+        self.builder.shards = shards
+        return values
 
     def enter(self, block, inputs, known, scope, depth) -> list[int | None]:
         return self.walk(block, known | dict(zip(block.arguments, inputs)), scope, depth + 1)
@@ -264,6 +288,9 @@ class _Reader:
             params["k"] = self.ir.IntegerAttr(attributes["k"]).value
         elif kind == "fft":
             params["fft_lengths"] = dense("fft_length", [1])
+        if kind == "reduce" and len(op.operands) == 4 and getattr(op.operands[1].owner, "name", "") == "stablehlo.iota":
+            first = op.regions[0].blocks[0].operations[0].attributes
+            return "argmin" if re.search("L[TE]", str(first.get("comparison_direction"))) else "argmax"
         if kind in ("reduce", "reduce_window", "scatter"):
             body = [o.operation.name.partition(".")[2] for o in op.regions[0].blocks[0].operations][:-1]
             suffix = BODIES.get(body[-1], "") if len(body) == 1 else ""

@@ -6,7 +6,7 @@ counter (`torch.utils.flop_counter`), everything else by the rules of `primitive
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,8 @@ from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES
 
 SAME = {
-    "sub": "rsub", "rem": "remainder fmod", "max": "maximum relu leaky_relu clamp_min", "min": "minimum clamp_max",
-    "round": "trunc", "clamp": "hardtanh", "expm1": "elu", "logistic": "sigmoid", "not": "logical_not bitwise_not",
+    "sub": "rsub", "rem": "remainder fmod", "max": "maximum relu clamp_min", "min": "minimum clamp_max",
+    "round": "trunc", "clamp": "hardtanh", "logistic": "sigmoid", "not": "logical_not bitwise_not",
     "and": "logical_and bitwise_and", "or": "logical_or bitwise_or", "xor": "logical_xor bitwise_xor",
     "select_n": "where masked_fill", "is_finite": "isinf isnan", "log": "log2 log10", "div": "reciprocal",
     "erf": "gelu", "broadcast_in_dim": "fill full full_like expand repeat unsqueeze zeros ones empty scalar_tensor",
@@ -30,11 +30,16 @@ SAME = {
     "concatenate": "cat stack", "slice": "select as_strided diagonal", "split": "split_with_sizes",
     "pad": "constant_pad_nd reflection_pad2d replication_pad2d", "gather": "embedding index index_select unfold",
     "dynamic_update_slice": "slice_scatter select_scatter", "scatter": "index_put",
-    "scatter-add": "scatter_reduce scatter_add", "reduce_sum": "sum mean var var_mean", "reduce_max": "amax",
-    "reduce_min": "amin", "reduce_prod": "prod", "reduce_or": "any", "reduce_and": "all", "top_k": "topk",
+    "scatter-add": "scatter_reduce scatter_add", "reduce_sum": "sum", "reduce_max": "amax max",
+    "reduce_min": "amin min", "reduce_prod": "prod", "reduce_or": "any", "reduce_and": "all", "top_k": "topk",
     "random_bits": "rand randn randint rand_like randn_like bernoulli", "dot_general": "mm addmm bmm baddbmm",
-    "conv_general_dilated": "convolution", "reduce_window_max": "max_pool2d_with_indices",
-    "reduce_window_sum": "avg_pool2d avg_pool1d", "fft": "_fft_r2c _fft_c2c _fft_c2r",
+    "conv_general_dilated": "convolution", "reduce_window_max": "max_pool2d_with_indices max_pool3d_with_indices",
+    "reduce_window_sum": "avg_pool1d avg_pool2d avg_pool3d", "fft": "_fft_r2c _fft_c2c _fft_c2r",
+    "cholesky": "linalg_cholesky_ex", "qr": "linalg_qr", "svd": "_linalg_svd", "eigh": "_linalg_eigh",
+    "eig": "linalg_eig _linalg_eigvals", "lu": "linalg_lu linalg_lu_factor_ex _linalg_det _linalg_slogdet",
+    "triangular_solve": "linalg_solve_triangular", "householder_product": "linalg_householder_product",
+    "erf_inv": "erfinv", "conj": "_conj", "cumlogsumexp": "logcumsumexp", "shift_left": "__lshift__ bitwise_left_shift",
+    "shift_right_arithmetic": "__rshift__ bitwise_right_shift", "bitcast_convert_type": "view_as_real view_as_complex",
 }  # fmt: skip
 """Primitive of JAX -> the ATen operations that do the same under another name."""
 PRIMITIVES = {aten: kind for kind, names in SAME.items() for aten in names.split()}
@@ -43,9 +48,9 @@ DECOMPOSED = (
     "_native_batch_norm_legit_no_training", "_native_batch_norm_legit_functional", "gelu", "silu", "native_dropout",
     "addcmul", "addcdiv", "mse_loss", "nll_loss_forward", "softplus", "hardsigmoid", "hardswish", "upsample_nearest1d",
     "upsample_nearest2d", "upsample_nearest3d", "upsample_bilinear2d", "upsample_bicubic2d", "_adaptive_avg_pool2d",
+    "adaptive_max_pool2d", "mean", "leaky_relu", "elu",
 )  # fmt: skip
 """Operations that are laid out as what they consist of, besides those that `torch.export` lays out so by itself."""
-WINDOWS = ("max_pool2d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool3d_with_indices")
 PARAMETER_KINDS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 
 
@@ -90,7 +95,23 @@ def _exported(module: Any, args: Sequence[Any], name: str) -> Any:
             program = export(module, example)
         table = default_decompositions()
         table.update(get_decompositions([getattr(torch.ops.aten, op) for op in DECOMPOSED]))
+        table[torch.ops.aten.var_mean.correction] = _var_mean
+        table[torch.ops.aten.var.correction] = lambda *args, **more: _var_mean(*args, **more)[0]
+        table[torch.ops.aten.linalg_vector_norm.default] = _norm
         return program.run_decompositions(table)
+
+
+def _var_mean(x: Any, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> tuple[Any, Any]:
+    """The variance and the mean, which comes first, as in JAX."""
+    mean = x.mean(dim, True)
+    apart = (x - mean).abs() if x.is_complex() else x - mean
+    variance = (apart**2).sum(dim, keepdim) / (x.numel() / max(mean.numel(), 1) - correction)
+    return variance, mean if keepdim else mean.reshape(variance.shape)
+
+
+def _norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The Euclidean norm as in JAX; another one stays torch's own operation."""
+    return (x * x).sum(dim, keepdim).sqrt() if ord == 2 and not (dtype or x.is_complex()) else NotImplemented
 
 
 def _tensor(leaf: Any, module: Any) -> Any:
@@ -113,7 +134,7 @@ class _Reader:
 
     def read(self, program: Any) -> tuple[Dataflow, list[int]]:
         """The dataflow, whose arguments are the module's inputs, and the values of what the module holds."""
-        held = {s.arg.name for s in program.graph_signature.input_specs if s.kind.name in PARAMETER_KINDS}
+        kinds = {s.arg.name: s.kind.name for s in program.graph_signature.input_specs}
         weights: list[int] = []
         arguments: list[int] = []
         outputs: list[int | None] = []
@@ -124,9 +145,10 @@ class _Reader:
             elif node.op == "call_function":
                 self.operation(node)
             else:
-                known = [None if a is None else (self.builder.value(a, node.name), a) for a in self.arrays(node)]
+                avals = [] if (kind := kinds.get(node.name)) == "TOKEN" else self.arrays(node)
+                known = [None if a is None else (self.builder.value(a, node.name), a) for a in avals]
                 self.known[node] = known
-                (weights if node.name in held else arguments).extend(pair[0] for pair in known if pair)
+                (weights if kind in PARAMETER_KINDS else arguments).extend(pair[0] for pair in known if pair)
         return self.builder.dataflow([*weights, *arguments], [[v] for v in arguments], outputs), weights
 
     def arrays(self, node: Any) -> list[Any]:
@@ -150,26 +172,35 @@ class _Reader:
 
     def operation(self, node: Any) -> None:
         """Lays out one node; an item of a node of several results is one of its values."""
+        from torch.fx.node import map_arg
+
         if node.target is operator.getitem:
             source, place = node.args
             self.known[node] = [self.known[source][place]]
             return
-        packet = getattr(node.target, "overloadpacket", None)
+        target, args, results = node.target, node.args, self.arrays(node)
+        if str(target) == "with_effects":  # a token, an operation that is to stay, its operands
+            target, args, results[0] = args[1], args[2:], None
+        packet = getattr(target, "overloadpacket", None)
         if packet is None or any(n.op == "get_attr" for n in node.all_input_nodes):
-            fault = f"{shown(str(node.target))} holds functions of its own: export the module without it"
+            fault = f"{shown(str(target))} holds functions of its own: export the module without it"
             raise InputError(self.name, node.name, fault)
-        kind = PRIMITIVES.get(aten := str(packet).rpartition(".")[2], aten)
-        operands = [known for n in node.all_input_nodes for known in self.known[n] if known is not None]
+        if isinstance(node.meta.get("val"), list | tuple):  # only what is asked for, as in JAX
+            asked = {user.args[1] for user in node.users}
+            results = [aval if place in asked else None for place, aval in enumerate(results)]
+        kind, given = _primitive(target, args, node.kwargs)
+        nodes: list[Any] = []
+        map_arg((args, node.kwargs), nodes.append)
+        operands = [known for n in nodes for known in self.known[n] if known is not None]
         place = IN_PLACE_UPDATES.get(kind, 0)
         if place and len(operands) > place:
             operands.insert(place, operands.pop())  # the update comes last in torch
         elif place:
             kind = "select_n"
         values, avals = [v for v, _ in operands], [aval for _, aval in operands]
-        results = self.arrays(node)
         typed = [aval for aval in results if aval is not None]
-        params = {"window_dimensions": node.args[1]} if aten in WINDOWS else _parameters(kind, node, avals)
-        flop = _counted(node, packet)
+        params = _parameters(kind, given, avals, results)
+        flop = _counted(node, packet, args)
         new = iter(self.builder.emit(kind, _scope(node), values, avals, typed, params, flop=flop) if typed else ())
         self.known[node] = [None if aval is None else (next(new), aval) for aval in results]
 
@@ -180,7 +211,7 @@ def _scope(node: Any) -> str:
     return paths[-1].replace(".", "/") if paths and isinstance(paths[-1], str) else ""
 
 
-def _counted(node: Any, packet: Any) -> float | None:
+def _counted(node: Any, packet: Any, args: Sequence[Any]) -> float | None:
     """FLOP by torch's own counter; None of what it does not count."""
     from torch.utils.flop_counter import flop_registry
 
@@ -188,16 +219,37 @@ def _counted(node: Any, packet: Any) -> float | None:
     if count is None:
         return None
     args, more = jax.tree.map(
-        lambda leaf: leaf.meta["val"] if hasattr(leaf, "meta") else leaf, (tuple(node.args), dict(node.kwargs))
+        lambda leaf: leaf.meta["val"] if hasattr(leaf, "meta") else leaf, (tuple(args), dict(node.kwargs))
     )
     return float(count(*args, **more, out_val=node.meta["val"]))
 
 
-def _parameters(kind: str, node: Any, avals: Sequence[Any]) -> dict[str, Any]:
-    """The parameters of a primitive that the rules of `primitive_costs` ask for."""
+def _primitive(target: Any, args: Sequence[Any], more: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The primitive that an ATen operation is, and the operation's arguments by name, sizes for each dimension."""
+    schema = target._schema.arguments
+    given = {a.name: a.default_value for a in schema} | dict(zip((a.name for a in schema), args)) | {**more}
+    once = [a for a in schema if a.N and isinstance(given[a.name], list) and len(given[a.name]) == 1]
+    given |= {a.name: given[a.name] * a.N for a in once}
+    aten = str(target.overloadpacket).removeprefix("aten.").removeprefix("prims.")
+    kind = PRIMITIVES.get(aten, aten)
+    if kind == "pow" and isinstance(given.get("exponent"), int):
+        kind = "integer_pow"
+    elif kind == "scatter" and (given.get("accumulate") or given.get("reduce")):
+        kind = "scatter-add"
+    return kind, given
+
+
+def _parameters(kind: str, given: Mapping[str, Any], avals: Sequence[Any], results: Sequence[Any]) -> dict[str, Any]:
+    """The parameters of a primitive that the rules of `primitive_costs` ask for, from those of the ATen operation."""
     if kind in ("sort", "top_k"):
-        more = {"k": node.args[1]} if kind == "top_k" else {}
-        return {"dimension": len(avals[0].shape) - 1, **more}
+        more = {"k": given["k"]} if kind == "top_k" else {}
+        return {"dimension": given["dim"] % max(len(avals[0].shape), 1), **more}
     if kind == "fft":
-        return {"fft_lengths": [avals[0].shape[d] for d in node.args[1]]}
+        return {"fft_lengths": [max(avals[0].shape[d], results[0].shape[d]) for d in given["dim"]]}
+    if kind.startswith("reduce_window"):
+        return {"window_dimensions": given["kernel_size"]}
+    if kind == "svd":
+        return {"compute_uv": results[::2] != [None, None], "full_matrices": given["full_matrices"]}
+    if kind == "eig":
+        return {"compute_left_eigenvectors": False, "compute_right_eigenvectors": results[1:] not in ([], [None])}
     return {}

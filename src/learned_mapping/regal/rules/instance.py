@@ -52,6 +52,7 @@ class Instance:
 
     def __post_init__(self):
         expect_type(self.graph, ComputationGraph, "graph")
+        expect_type(self.pair, DevicePair, "pair")
         if self.objective not in OBJECTIVES:
             raise InputError("objective", "", f"expected one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
         check_pair(self.pair)
