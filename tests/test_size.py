@@ -12,7 +12,7 @@ MOST = {
     "src/learned_mapping/learning": 349,
     "src/learned_mapping/mcm": 4401,  # 4,365 before actions and partitions of another shape were refused
     "src/learned_mapping/mmap": 8033,  # 8,005 before the JAX environment was two files, no circle
-    "src/learned_mapping/programs": 4338,  # 4,250 before torch and StableHLO cost what JAX does on shards, windows, linear algebra
+    "src/learned_mapping/programs": 4338,  # 4,250 before torch and StableHLO cost what JAX does
     "src/learned_mapping/regal": 4702,  # 4,688 before actions of another shape were refused
     "data/builders": 9221,  # 9,205 before the benchmark's mappings were verified
     "book/_extensions": 1607,  # 1,560 before numbers in the text came from the code
