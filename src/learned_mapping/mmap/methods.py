@@ -63,7 +63,7 @@ def played(
         play(search, rng)
         if search.best is None:  # no time for a single game
             search.offer(all_dropped(program))
-        return search.mapping(), {"return": search.best.value, "resets": float(search.best.resets)} | search.metrics
+        return search.mapping(), {"resets": float(search.best.resets)} | search.metrics
 
     return run
 
