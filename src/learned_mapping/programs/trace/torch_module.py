@@ -1,8 +1,8 @@
 """A graph from a torch module and example inputs: what `torch.export` makes of them, operation by operation.
 
 Torch is the user's own installation, imported on the first call. Each ATen operation becomes the primitive of JAX that
-does the same, so that graphs of both frameworks look alike and cost alike; contractions are counted by torch's own
-counter (`torch.utils.flop_counter`), everything else by the rules of `primitive_costs`.
+does the same, and costs what that costs; the graphs differ where JAX lays a function out in other operations.
+Contractions are counted by torch's own counter (`torch.utils.flop_counter`), everything else by `primitive_costs`.
 """
 
 import operator
