@@ -5,7 +5,7 @@ instance on its hardware), randomness and a budget, and returns a solution.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -129,6 +129,13 @@ class Problem(ABC):
     def users(self, option: str) -> tuple[str, ...] | None:
         """The methods that an option is for; None where it is for all."""
         return None
+
+    def refuse(self, method: str, options: Iterable[str], dashes: str = "") -> None:
+        """Raises `InputError` where one of these options is for other methods."""
+        for option in options:
+            able = self.users(option)
+            if able is not None and method not in able:
+                raise InputError(f"{dashes}{option}", "", f"is for {', '.join(able)}")
 
     def use_of(self, method: str) -> str:
         """The use of a network by a method, in words such as ``, its laws sampled once``; empty where only one

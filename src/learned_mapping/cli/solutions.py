@@ -45,15 +45,6 @@ def _problem(options: Any) -> Problem:
     return problem("silicon" if options.hardware == "silicon" else options.paper)
 
 
-def _refuse_for_others(paper: Problem, options: Any) -> None:
-    """Raises `InputError` for an unknown method, and for an option that is for other methods."""
-    paper.method(options.method)
-    for name in OPTIONS[options.paper]:
-        able = paper.users(name)
-        if getattr(options, name) is not None and able is not None and options.method not in able:
-            raise InputError(f"--{name}", "", f"is for {', '.join(able)}")
-
-
 def _hardware(options: Any) -> dict[str, Any]:
     """The options that were given, as `Problem.task` takes them."""
     values = {name: getattr(options, name, None) for name in OPTIONS[options.paper] if name not in ("fold", "hardware")}
@@ -101,7 +92,8 @@ def solve(options: Any) -> int:
     ends the search, and the best so far is written."""
     out = _checked_out(options)
     paper = _problem(options)
-    _refuse_for_others(paper, options)
+    paper.method(options.method)  # complains of an unknown one
+    paper.refuse(options.method, [n for n in OPTIONS[options.paper] if getattr(options, n) is not None], "--")
     instance, chosen = _instance(paper, options), _hardware(options)
     with _of_file(instance, options.instance):
         task = paper.task(instance, **{name: chosen[name] for name in chosen.keys() - {"size", "device"}})

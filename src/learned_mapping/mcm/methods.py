@@ -400,8 +400,5 @@ def solve(
     Raises:
       TooManyIdealsError: method ``optimum`` on a graph too wide for it.
     """
-    for option, value in (("start", start is not None), ("repair", repair != ENGINE)):
-        able = PROBLEM.users(option)
-        if value and able is not None and method not in able:
-            raise InputError(option, "", f"is for {', '.join(able)}")
+    PROBLEM.refuse(method, ["start"] * (start is not None) + ["repair"] * (repair != ENGINE))
     return problem.solve(PROBLEM, PROBLEM.task(graph, chips, package, start, repair), method, **limits)
