@@ -30,8 +30,7 @@ from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.draw import picture as draw_mapping
 from learned_mapping.mmap.methods import PROBLEM as MAPPING
 from learned_mapping.mmap.observation import WIDTH
-from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.searches.search import mapping_of
+from learned_mapping.mmap.rules.play import Game, mapping_of
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.program import Program

@@ -12,7 +12,8 @@ from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.mmap.runs import LEARNED, SCHEMA, thinned
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import changes_from_json, config_for, config_to_json
-from learned_mapping.mmap.agent.solve import LearnedResult, solve
+from learned_mapping.mmap.agent.result import LearnedResult
+from learned_mapping.mmap.agent.solve import solve
 from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.methods import METHODS
 from learned_mapping.mmap.validate import validate
@@ -21,7 +22,6 @@ from learned_mapping.programs.json_io import parse_json, write_json
 
 def record_of(program: str, seed: int, config: dict[str, Any], result: LearnedResult) -> dict[str, Any]:
     """A finished training as JSON; its curve is `thinned`."""
-    metrics = result.metrics
     return {
         "schema": SCHEMA,
         "program": program,
@@ -29,8 +29,8 @@ def record_of(program: str, seed: int, config: dict[str, Any], result: LearnedRe
         "config": config,
         "cpu_seconds": result.seconds,
         "games": result.samples,
-        "best_whole": metrics["return"],
-        **{name: value for name, value in metrics.items() if name != "return"},
+        "best_whole": result.metrics["return"],
+        **{name: value for name, value in result.metrics.items() if name != "return"},
         "curve": thinned(result.log),
     }
 

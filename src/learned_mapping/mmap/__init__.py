@@ -16,6 +16,6 @@ __all__ = ["METHODS", "PROBLEM", "Game", "Mapping", "MemoryHierarchy", "env", "s
 
 __getattr__, __dir__ = lazily(
     __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", Game="rules.play", Mapping="mapping",
-    MemoryHierarchy="validate", ACTION_NAMES="rules.actions", all_dropped="mapping", mapping_of="searches.search",
+    MemoryHierarchy="validate", ACTION_NAMES="rules.actions", all_dropped="mapping", mapping_of="rules.play",
     toy_program="rules.actions", upper_bound="bounds.upper",
 )  # fmt: skip

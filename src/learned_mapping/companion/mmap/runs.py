@@ -21,8 +21,7 @@ from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
 from learned_mapping.mmap.mapping import Mapping, claimed_share
 from learned_mapping.mmap.methods import PLANS, solve
-from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.searches.search import mapping_of
+from learned_mapping.mmap.rules.play import Game, mapping_of
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program

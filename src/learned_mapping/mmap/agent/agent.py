@@ -11,34 +11,24 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
-from learned_mapping.mmap.agent.env_games import EnvGames
-from learned_mapping.mmap.agent.games import Games, Guide
+from learned_mapping.mmap.agent.first_game import first_game
+from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
 from learned_mapping.mmap.agent.rounds import Rounds, round_config
 from learned_mapping.mmap.agent.search import Decisions, make_decide
-from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult, play_out, record_game
+from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult
 from learned_mapping.mmap.agent.true_search import make_true_decide
 from learned_mapping.mmap.rules.actions import DROP
-from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.searches.greedy import MAX_GAMES, greedy_tuned
-from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.program import Program
 
-RANDOM_GAMES = 64
-"""Games of uniformly random moves, which the running mean starts from."""
-MEMORY = 200.0
-"""Games over which the running mean of the return to go forgets."""
 RECENT = 500
 """Games whose mean return is reported."""
 STAGES = 1.5
 """A whole game is kept as a stage of the training once there are this many times as many as at the stage before."""
 RENEW = 20
 """Iterations after which the game to imitate is replaced by the best one."""
-ARGMAX = 0.01
-"""The temperature of evaluation games."""
-
 
 COMPILED = (
     "simulations", "unroll", "frozen", "value_scale", "discount", "network", "width", "latent", "id_width", "ids",
@@ -85,11 +75,11 @@ class MMapAgent:
     """An agent for one program, untrained until `start`."""
 
     def __init__(self, program: Program, config: AgentConfig, seed: int):
-        self.program, self.seed, self._first = program, int(seed), config
+        self.program = program
+        self.seed, self._first = int(seed), config
         self.rng = np.random.default_rng(seed)
         self._key = np.uint32(self.seed % 2**32).astype(np.int32)
         """The seed as compiled functions take it."""
-        self.single, self.best = Games(program, 1), Guide(program)
         self.searches = self.iterations = self.decisions = 0
         self.rounds = Rounds()
         self.best_whole: WholeGame | None = None
@@ -103,8 +93,8 @@ class MMapAgent:
 
     def _build(self) -> None:
         """Builds what a round begins with, by its configuration."""
-        program, config = self.program, round_config(self._first, self.rounds.number)
-        self.config = config
+        program = self.program
+        self.config = config = round_config(self._first, self.rounds.number)
         """The configuration of this round."""
         self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
         """The best game met by whatever means."""
@@ -112,12 +102,8 @@ class MMapAgent:
         """The return of the best whole game, 0 before the first."""
         self.recent: list[float] = []
         """Returns of the last whole games."""
-        make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
-        self.games, self.evaluation = make(program, config.whole_games), make(program, config.evaluation_games)
-        self.windows = make(program, config.windows) if config.windows else None
-        self.own_guide = Guide(program) if config.own_windows else None
-        self.best.follow(self.best_actions)
-        self.play = SelfPlay(self.games, self.windows, config, self.best)
+        self.play = SelfPlay(program, config)
+        self.play.follow(self.best_actions)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
         compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
         self.networks, self._decide, optimiser, update = _functions(compiled, counts)
@@ -131,14 +117,7 @@ class MMapAgent:
         rows.add({name: store.copy() for name, store in rows.fields.items()})
         batch = rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll)
         self.learner.compile(batch)
-        for games in filter(None, (self.games, self.windows, self.evaluation)):
-            self.decide(games, np.ones(len(games), np.float32))
-            if self.config.jax_games:
-                games.compile(windows=games is self.windows)
-        self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
-        self.single.end_like(self.best, np.zeros(1, np.int64), 0)
-        self.single.restart([0])
-        Game(self.program).play_random(np.random.default_rng(0))
+        self.play.compile(self.decide)
         self.searches = searches
 
     @property
@@ -156,28 +135,12 @@ class MMapAgent:
         return Decisions(*(np.asarray(part) for part in decisions))
 
     def start(self, budget: AgentBudget) -> None:
-        """Makes the first best game: greedy-tuned's, or "Drop everything" with windows, or the best of random ones.
-        With a demonstration the network learns to play like it first."""
+        """Makes the first best game; with a demonstration the network learns to play like it first."""
         self.budget, config = budget, self.config
-        to_go = np.zeros(self.program.num_buffers + 1)
-        if config.demonstration:
-            search = Search(self.program, Budget(samples=MAX_GAMES))
-            greedy_tuned(search)
-            self._offer(search.best.action, search.best.value)
-        elif config.windows:
-            self._offer(self.best_actions, 0.0)
-        else:
-            game = Game(self.program)
-            for _ in range(RANDOM_GAMES):
-                game.restart()
-                game.play_random(self.rng)
-                if game.resets and not config.backup:
-                    continue  # lost
-                saved = np.append(game.state.moves["saved_s"], game.state.game["saved_s"]) / self.games.possible_s
-                to_go += (saved[-1] - saved) / RANDOM_GAMES
-                self._offer(game.state.moves["action"], game.value)
-        self.best.follow(self.best_actions)
-        self.play.begin(self.best.to_go if config.demonstration or config.windows else to_go)
+        value, actions, to_go = first_game(self.program, config, self.rng)
+        self._offer(actions, value)
+        self.play.follow(self.best_actions)
+        self.play.begin(self.play.best.to_go if to_go is None else to_go)
         self._renew_demonstration()
         self.rounds.begin(self.learner.updates, self._reached)
         for _ in range(config.clone):
@@ -209,11 +172,6 @@ class MMapAgent:
         mean = float(np.mean(self.recent))
         return mean if settled is None else max(mean, settled)
 
-    def _follow_best(self) -> None:
-        """Expects of a game from now on what the best one got."""
-        if self.config.potential:
-            self.play.to_go = self.best.to_go
-
     def _offer(self, actions: np.ndarray, value: float) -> bool:
         """Notes a game; returns whether it is the best found so far."""
         if value <= self.best_found + TOLERANCE:
@@ -223,9 +181,7 @@ class MMapAgent:
 
     def _renew_demonstration(self) -> None:
         if self.config.imitation > 0.0 or self.config.clone:
-            self.demonstration = record_game(
-                self.single, self.best_actions, self.play.to_go, self.play.unit, self.config.confidence
-            )
+            self.demonstration = self.play.demonstration(self.best_actions, self.config.confidence)
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Self-play and updates; returns a row of the curve, see `_row`, or None where `stop` cut it short."""
@@ -272,30 +228,20 @@ class MMapAgent:
             better |= self._offer(game.actions, game.value)
         self.recent = (self.recent + [game.value for game in finished])[-RECENT:]
         if better:
-            self.best.follow(self.best_actions)
+            self.play.follow(self.best_actions)
         cold = [game for game in finished if game.cold]
-        if cold and self.own_guide is not None:
-            self._own_game(cold[-1].actions)
-        if self.config.windows:
-            self._follow_best()
-        elif finished and self.config.potential:
-            mean = np.mean([game.value - game.saved_before for game in finished], axis=0)
-            kept = (1.0 - 1.0 / MEMORY) ** len(finished)
-            self.play.to_go = kept * self.play.to_go + (1.0 - kept) * mean
+        if cold:
+            self.play.follow_own(cold[-1].actions)
+        self.play.expect(finished)
 
     def _take_windows(self, windows: Sequence[WindowResult]) -> None:
         """Joins the gains of windows, the largest first, into one best game as far as they add up: a local search."""
         for window in windows:
             actions = self.best_actions.copy()
             actions[window.start : window.stop] = window.actions
-            value, actions = self.best.value_of(actions)
+            value, actions = self.play.best.value_of(actions)
             if self._offer(actions, value):
-                self.best.follow(actions)
-                self._follow_best()
-
-    def _own_game(self, actions: np.ndarray) -> None:
-        self.own_guide.follow(actions)
-        self.play.own_guide = self.own_guide
+                self.play.follow(actions)
 
     def _batch(self, imitation: float) -> Batch:
         """A batch of which this share is the best game."""
@@ -317,8 +263,7 @@ class MMapAgent:
     def evaluate(self) -> float:
         """The mean return of whole games by the most probable action of the search; no budget pays for them."""
         since, searches = self.budget.seconds, self.searches
-        play_out(self.evaluation, self.decide, ARGMAX)
-        self.own_return = float(self.evaluation.saved.mean())
+        self.own_return = self.play.evaluate(self.decide)
         self.searches = searches
         self.evaluation_s += self.budget.skip(since)
         return self.own_return
@@ -359,7 +304,7 @@ class MMapAgent:
         arrays = {
             **self.learner.arrays(),
             **self.replay.arrays("replay"),
-            **self.games.arrays(),
+            **self.play.games.arrays(),
             "to_go": self.play.to_go,
             "best_actions": self.best_actions,
             "own_actions": self.best_actions if self.play.own_guide is None else self.play.own_guide.actions,
@@ -403,12 +348,12 @@ class MMapAgent:
         self.learner.restore(arrays, int(header["updates"]), source)
         self.replay.restore(arrays, "replay", source)
         self.best_actions = arrays["best_actions"]
-        self.best.follow(self.best_actions)
+        self.play.follow(self.best_actions)
         self.play.to_go, self.play.partial = arrays["to_go"], arrays["partial"]
         self.play.unit, self.play.hot_moves = float(header["unit"]), int(header["hot_moves"])
         if header["own"]:
-            self._own_game(arrays["own_actions"])
-        self.games.restore(arrays, source)
+            self.play.follow_own(arrays["own_actions"])
+        self.play.games.restore(arrays, source)
         if self.config.imitation > 0.0:
             self.demonstration = Replay(len(arrays["demonstration.action"]))
             self.demonstration.restore(arrays, "demonstration", source)

@@ -16,20 +16,19 @@ from learned_mapping.errors import InputError
 from learned_mapping.mmap.observation import WIDTH, observe, tables_of
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import DROP
-from learned_mapping.mmap.rules.state import GameState, ProgramArrays, copy_state, new_state, program_arrays
+from learned_mapping.mmap.rules.state import (
+    GameState,
+    ProgramArrays,
+    copy_state,
+    new_state,
+    program_arrays,
+    stacked,
+    view,
+)
 from learned_mapping.programs.program import Program
 
 SNAPSHOTS = 32
 """Kept along the guide, so that a game starts anywhere after a short walk."""
-
-
-@numba.njit(cache=True)
-def view(states: GameState, g: int) -> GameState:
-    """Game g of stacked states."""
-    return GameState(
-        states.game[g], states.supply_s[g], states.steps[g], states.tensors[g], states.groups[g], states.rectangles[g],
-        states.live[g], states.outcomes[g], states.moves[g], states.drained[g], states.scratch[g],
-    )  # fmt: skip
 
 
 @numba.njit(cache=True)
@@ -159,7 +158,7 @@ class Guide:
         num_buffers = self.program.num_buffers
         self.possible_s = self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
         self._state = new_state(self.program)
-        self.snapshots = _stacked(self._state, min(SNAPSHOTS, num_buffers))
+        self.snapshots = stacked(self._state, min(SNAPSHOTS, num_buffers))
         self.cursors = np.zeros(len(self.snapshots.game), np.int64)
         """The buffers at which they were taken."""
         self.saved_s = np.zeros(num_buffers + 1)
@@ -203,7 +202,7 @@ class Games:
         self.program, self.backup = program_arrays(program), backup
         self.tables = tables_of(self.program)
         self.possible_s = self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
-        self.states = _stacked(new_state(self.program), count)
+        self.states = stacked(new_state(self.program), count)
         self.vector = np.zeros((count, WIDTH), np.float32)
         """[G, WIDTH] observations of the positions, see `observation`."""
         self.ids = np.zeros((count, 3), np.int32)
@@ -286,7 +285,3 @@ class Games:
         finals_s = np.zeros(len(games))
         _end_like(self.program, self.states, guide.actions, guide.saved_s, quiet, games, finals_s)
         return finals_s / self.possible_s
-
-
-def _stacked(state: GameState, count: int) -> GameState:
-    return GameState(*(np.stack([field] * count) for field in state))

@@ -17,7 +17,7 @@ from learned_mapping.mmap.agent.agent import MMapAgent
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.replay import Replay
 from learned_mapping.mmap.agent.search import Decisions, make_decide, make_search
-from learned_mapping.mmap.agent.selfplay import play_out, record_game
+from learned_mapping.mmap.agent.selfplay import play_out
 from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 POSITIONS = 600
@@ -49,7 +49,7 @@ def along(agent: MMapAgent, actions: np.ndarray) -> Along:
     """A game by its actions [B], with decisions even over it."""
     guide = Guide(agent.program)
     guide.follow(actions)
-    game = record_game(agent.single, guide.actions, agent.play.to_go, agent.play.unit, 1.0)
+    game = agent.play.demonstration(guide.actions, 1.0)
     rows = np.unique(np.linspace(0, game.size - 1, min(game.size, POSITIONS)).astype(int))
     return Along(guide, game, rows)
 

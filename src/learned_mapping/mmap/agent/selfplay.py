@@ -12,16 +12,20 @@ follows, the best game's for whole games beside windows, else a running mean ove
 (Ng et al. 1999), so the best game stays the best.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from learned_mapping.mmap.agent.config import AgentConfig
+from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.replay import Replay, decisions_left, lambda_returns
 from learned_mapping.mmap.agent.search import Decisions
 from learned_mapping.mmap.rules.actions import NEAREST
+from learned_mapping.mmap.rules.play import Game
+from learned_mapping.programs.program import Program
 
 Decide = Callable[[Games, np.ndarray], Decisions]
 """(positions, temperatures [G]) -> decisions."""
@@ -34,6 +38,10 @@ QUIET = 1000
 """Buffers without a change after which a window has ended, see `Games.end_like`."""
 TOLERANCE = 1e-12
 """Returns that differ by less are equal."""
+MEMORY = 200.0
+"""Games over which the running mean of the return to go forgets."""
+ARGMAX = 0.01
+"""The temperature of evaluation games."""
 
 
 class WholeGame(NamedTuple):
@@ -74,26 +82,91 @@ class Played(NamedTuple):
 
 
 class SelfPlay:
-    """The games in progress.
+    """The games of a round of one program, in progress; `follow` a best game and `begin` before they go on."""
 
-    Args:
-      games: whole games.
-      windows: where windows are played; None without.
-      best: the best game so far.
-    """
-
-    def __init__(self, games: Games, windows: Games | None, config: AgentConfig, best: Guide):
-        self.games, self.windows, self.config, self.best = games, windows, config, best
+    def __init__(self, program: Program, config: AgentConfig):
+        make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
+        self.config = config
+        self.games, self.evaluation = make(program, config.whole_games), make(program, config.evaluation_games)
+        """Whole games: those learned from, and those to measure by."""
+        self.windows = make(program, config.windows) if config.windows else None
+        self.single, self.best = Games(program, 1), Guide(program)
+        """A game to try things on, and the best game so far."""
         self.own_guide: Guide | None = None
         """The last cold whole game, once there is one that windows begin at."""
         self.unit = 1.0
         """Decisions of the best game at the start."""
-        self.partial = np.zeros(len(games), bool)
+        self.partial = np.zeros(config.whole_games, bool)
         """[whole games]: the game did not begin at the first buffer, and does not count."""
         self.hot_moves = max(config.moves // 4, 1)
         """The most hot moves of windows that have cold ones too."""
-        self.to_go = np.zeros(games.program.num_buffers + 1)
+        self.to_go = np.zeros(program.num_buffers + 1)
         """[B + 1] the expected return to go before each buffer, 0 at the end."""
+
+    def compile(self, decide: Decide) -> None:
+        """Runs what is compiled once, decisions too."""
+        for games in filter(None, (self.games, self.windows, self.evaluation)):
+            decide(games, np.ones(len(games), np.float32))
+            if self.config.jax_games:
+                games.compile(windows=games is self.windows)
+        self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        self.single.end_like(self.best, np.zeros(1, np.int64), 0)
+        self.single.restart([0])
+        Game(self.single.program).play_random(np.random.default_rng(0))
+
+    def follow(self, actions: np.ndarray) -> None:
+        """Takes a game by its actions [B] for the best one; beside windows games shall now get what it got."""
+        self.best.follow(actions)
+        if self.windows is not None and self.config.potential:
+            self.to_go = self.best.to_go
+
+    def follow_own(self, actions: np.ndarray) -> None:
+        """Takes a game of the agent by its actions [B] as one that windows may begin at."""
+        if self.config.own_windows:
+            self.own_guide = self.own_guide or Guide(self.single.program)
+            self.own_guide.follow(actions)
+
+    def expect(self, finished: Sequence[WholeGame]) -> None:
+        """Moves the running mean of the return to go towards whole games; windows have the best game's."""
+        if finished and self.windows is None and self.config.potential:
+            mean = np.mean([game.value - game.saved_before for game in finished], axis=0)
+            kept = (1.0 - 1.0 / MEMORY) ** len(finished)
+            self.to_go = kept * self.to_go + (1.0 - kept) * mean
+
+    def demonstration(self, actions: np.ndarray, confidence: float) -> Replay:
+        """A game by its actions [B]: the policy targets are these, by `confidence`, of which the other legal ones share
+        the rest; the values are the exact return to go."""
+        games, rows = self.single, {name: [] for name in ("vector", "ids", "legal", "action", "expected")}
+        games.restart([0])
+        games.observe()
+        while not games.over[0]:
+            legal = games.legal[0]
+            action = next(a for a in NEAREST[actions[games.cursor[0]]] if legal[a])
+            seen = (games.vector[0].copy(), games.ids[0].copy(), legal.copy(), action)
+            expected = self.unit * (games.saved[0] + self.to_go[games.cursor[0]])
+            for name, value in zip(rows, (*seen, expected)):
+                rows[name].append(value)
+            games.step(np.array([action]))
+        columns = {name: np.array(values) for name, values in rows.items()}
+        expected = np.append(columns.pop("expected"), self.unit * games.saved[0])
+        count = len(columns["action"])
+        others = np.maximum(columns["legal"].sum(axis=1) - 1, 1)
+        policy = columns["legal"] * ((1.0 - confidence) / others)[:, None]
+        policy[np.arange(count), columns["action"]] = confidence
+        columns |= {
+            "policy": policy,
+            "reward": np.diff(expected),
+            "target": expected[-1] - expected[:-1],
+            "left": np.minimum(np.arange(count)[::-1], np.iinfo(np.int16).max),
+        }
+        replay = Replay(max(count, 1))
+        replay.add(columns)
+        return replay
+
+    def evaluate(self, decide: Decide) -> float:
+        """The mean return of whole games by the most probable actions."""
+        play_out(self.evaluation, decide, ARGMAX)
+        return float(self.evaluation.saved.mean())
 
     def begin(self, to_go: np.ndarray) -> None:
         """Sets out from the best game with returns to go [B + 1]. Beside windows whole games begin at places all over
@@ -243,40 +316,3 @@ def play_out(games: Games, decide: Decide, temperature: float) -> None:
     temperatures = np.full(len(games), temperature, np.float32)
     while not games.over.all():
         games.step(np.where(games.over, -1, decide(games, temperatures).action))
-
-
-def record_game(games: Games, actions: np.ndarray, to_go: np.ndarray, unit: float, confidence: float) -> Replay:
-    """A finished game as a demonstration: its actions are the policy targets, the exact return to go the values.
-
-    Args:
-      games: one game to play it on.
-      actions: [B].
-      to_go, unit: as in `SelfPlay`.
-      confidence: the policy target of the action; the other legal ones share the rest.
-    """
-    rows: dict[str, list] = {name: [] for name in ("vector", "ids", "legal", "action", "expected")}
-    games.restart([0])
-    games.observe()
-    while not games.over[0]:
-        legal = games.legal[0]
-        action = next(a for a in NEAREST[actions[games.cursor[0]]] if legal[a])
-        seen = (games.vector[0].copy(), games.ids[0].copy(), legal.copy(), action)
-        expected = unit * (games.saved[0] + to_go[games.cursor[0]])
-        for name, value in zip(rows, (*seen, expected)):
-            rows[name].append(value)
-        games.step(np.array([action]))
-    columns = {name: np.array(values) for name, values in rows.items()}
-    expected = np.append(columns.pop("expected"), unit * games.saved[0])
-    count = len(columns["action"])
-    others = np.maximum(columns["legal"].sum(axis=1) - 1, 1)
-    policy = columns["legal"] * ((1.0 - confidence) / others)[:, None]
-    policy[np.arange(count), columns["action"]] = confidence
-    columns |= {
-        "policy": policy,
-        "reward": np.diff(expected),
-        "target": expected[-1] - expected[:-1],
-        "left": np.minimum(np.arange(count)[::-1], np.iinfo(np.int16).max),
-    }
-    replay = Replay(max(count, 1))
-    replay.add(columns)
-    return replay

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.errors import InputError
+from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
 from learned_mapping.mmap.rules.kernel import NUM_FEATURES
@@ -146,6 +147,13 @@ class Game:
             resets=int(game["resets"]),
             moves=int(game["moves"]),
         )
+
+
+def mapping_of(program: Program, played: PlayedGame) -> Mapping:
+    """A game's solution; where fast memory saves nothing, in any game, none of it is used."""
+    if program.possible_saving_s <= 0.0:
+        return all_dropped(program)
+    return make_mapping(program, played.action, played.offset, played.start, played.end)
 
 
 def _checked(values: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:

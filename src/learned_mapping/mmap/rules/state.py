@@ -184,6 +184,20 @@ def new_state(program: ProgramArrays) -> GameState:
     )
 
 
+def stacked(state: GameState, count: int) -> GameState:
+    """States of `count` games [count, ...], all equal to this one."""
+    return GameState(*(np.stack([field] * count) for field in state))
+
+
+@numba.njit(cache=True)
+def view(states: GameState, g: int) -> GameState:
+    """Game g of stacked states."""
+    return GameState(
+        states.game[g], states.supply_s[g], states.steps[g], states.tensors[g], states.groups[g], states.rectangles[g],
+        states.live[g], states.outcomes[g], states.moves[g], states.drained[g], states.scratch[g],
+    )  # fmt: skip
+
+
 @numba.njit(cache=True)
 def copy_state(target: GameState, source: GameState) -> None:
     """Makes `target`, a state of the same program, equal to `source`: the parts in use only."""

@@ -3,8 +3,8 @@
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.mmap.mapping import Mapping, all_dropped, claimed_share, make_mapping
-from learned_mapping.mmap.rules.play import Game, PlayedGame
+from learned_mapping.mmap.mapping import Mapping, claimed_share
+from learned_mapping.mmap.rules.play import Game, PlayedGame, mapping_of
 from learned_mapping.programs.program import Program
 
 
@@ -58,13 +58,6 @@ class Search:
     def mapping(self) -> Mapping:
         """The best game's solution; something has been played."""
         return mapping_of(self.program, self.best)
-
-
-def mapping_of(program: Program, played: PlayedGame) -> Mapping:
-    """A game's solution; where fast memory saves nothing, in any game, none of it is used."""
-    if program.possible_saving_s <= 0.0:
-        return all_dropped(program)
-    return make_mapping(program, played.action, played.offset, played.start, played.end)
 
 
 def random_play(search: Search, rng: np.random.Generator) -> None:
