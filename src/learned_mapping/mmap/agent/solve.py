@@ -53,8 +53,7 @@ def solve(
     if seconds is None and games is None:
         seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
     budget = AgentBudget(seconds=seconds, samples=games, cpu=cpu, progress=progress, strict=not evaluate)
-    agent = MMapAgent(program, config, seed)
-    if program.possible_saving_s <= 0.0 or agent.play.games.over.all():
+    if program.possible_saving_s <= 0.0 or (agent := MMapAgent(program, config, seed)).play.games.over.all():
         return result_without_choice(program, budget)
     agent.compile()
     agent.budget, compile_s = budget, budget.skip(0.0)
