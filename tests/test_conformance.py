@@ -85,8 +85,13 @@ def test_a_method_of_the_users_that_returns_no_solution_is_told_so(name, monkeyp
     wrong = [None, 5, (None, {}), ("x", {}), (good, None), Result("x", {}, {}, 0, 0.0)]
     wrong += [(foreign, {})] if name != "regal" else []
 
+    def told(outcome):
+        if isinstance(outcome, InputError):
+            raise outcome
+        return outcome
+
     def mine(outcome):
-        known = {"mine": Method("returns what it is given", lambda *_: outcome)}
+        known = {"mine": Method("returns what it is given", lambda *_: told(outcome))}
         monkeypatch.setattr(type(own), "methods", lambda *_: known)
         return solve(own, task, "mine", samples=1)
 
@@ -94,4 +99,7 @@ def test_a_method_of_the_users_that_returns_no_solution_is_told_so(name, monkeyp
         with pytest.raises(InputError, match=r"^mine: |expected a |chips for"):
             mine(outcome)
     (cost, actual), *_ = mine((good, {})).metrics.items()
+    if own.toy() is not None:  # a method that fits this task alone, and says so
+        with pytest.raises(InputError, match=r"^on the toy that compiles a method, mine: "):
+            mine(InputError("mine", "", "knows one task"))
     assert mine((good, {cost: 1e99, "more": 1.0})).metrics.items() >= {cost: actual, "more": 1.0}.items()

@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 MOST = {
     "src/learned_mapping/cli": 1276,  # 1,263 before an interrupted search wrote its best
-    "src/learned_mapping/companion": 9565,
+    "src/learned_mapping/companion": 9567,  # 9,565 before a damaged part of an artifact was made again
     "src/learned_mapping/hardware": 1165,  # 1,164 before a machine of another type was refused
     "src/learned_mapping/learning": 349,
     "src/learned_mapping/mcm": 4398,  # 4,365 before actions and partitions of another shape were refused
@@ -16,7 +16,7 @@ MOST = {
     "src/learned_mapping/regal": 4702,  # 4,688 before actions of another shape were refused
     "data/builders": 9221,  # 9,205 before the benchmark's mappings were verified
     "book/_extensions": 1607,  # 1,560 before numbers in the text came from the code
-    "tests": 21575,  # 21,192 before what strangers hand in was refused, and torch cost what JAX does
+    "tests": 21609,  # 21,192 before what strangers hand in was refused, and torch cost what JAX does
 }
 
 

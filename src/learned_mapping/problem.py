@@ -160,7 +160,10 @@ def warm_up(problem: Problem, method: Method) -> None:
     method.prepare()
     toy = problem.toy()
     if toy is not None and method.kind in (RULE, SEARCH):
-        method.run(*problem.begin(toy, 0), Budget(samples=WARM_SAMPLES))
+        try:
+            method.run(*problem.begin(toy, 0), Budget(samples=WARM_SAMPLES))
+        except InputError as error:
+            raise InputError(f"on the toy that compiles a method, {error.source}", error.field, error.fault) from None
 
 
 def solve(

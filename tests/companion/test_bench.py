@@ -115,6 +115,19 @@ def test_a_run_is_judged_kept_and_gone_on_with(capsys, tmp_path):
     assert code == 2 and not out and "another run" in err
 
 
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [(None, "expected"), ({"made": [1]}, "made"), ({"made": {"seconds": "x"}}, "made"), ({}, "made")],
+)
+def test_a_kept_mapping_that_is_damaged_is_one_line(capsys, tmp_path, changes, field):
+    """Would catch a fault of ours where a folder holds something else under a mapping's name."""
+    program = bench.load(SMALL)
+    value = [1] if changes is None else mapping_to_json(all_dropped(program), program) | changes
+    write_json(tmp_path / f"{SMALL}{bench.MAPPING}", value)
+    code, out, err = run(capsys, "run", "greedy-tuned", "--instances", SMALL, "--out", tmp_path)
+    assert code == 2 and not out and len(err.splitlines()) == 1 and bench.MAPPING in err and field in err
+
+
 def test_the_list_and_a_text_of_a_run(capsys):
     """Would catch a command that says nothing, or prints a table without its last line."""
     code, out, _ = run(capsys)
@@ -129,7 +142,8 @@ def test_the_list_and_a_text_of_a_run(capsys):
         (("run",), "one METHOD"),
         (("run", "no-such-method"), "no method is named"),
         (("run", "greedy", "--instances", "nothing"), "none of the sixty"),
-        (("run", "greedy", "--out", __file__), "is a file"),
+        (("run", "greedy", "--out", __file__), "File exists"),
+        (("run", "greedy", "--out", "/dev/null/x"), "Not a directory"),
         (("submit", __file__), "--by"),
         (("submit", "--by", "me"), "expected MAPPING.json"),
         (("submit", __file__, "--by", "me"), __file__),

@@ -113,6 +113,11 @@ def test_a_figure_is_as_fresh_as_the_table_it_is_drawn_from(table, code, tmp_pat
     results.make("toy.figure", "full", progress=False)
     assert states() == ["fresh", "fresh"] and executions(tmp_path / "learned") == 4
     assert results.load("toy.table")["seeds"] == 2, "a part keeps its seeds"
+    results.make("toy.figure", "full", seeds=1, progress=False)
+    assert results.load("toy.table")["seeds"] == 1, "but where others are asked for"
+    assert ledger.entries()[0]["command"].endswith("--seeds 1")
+    results.result_path("toy.table").write_text("{")
+    assert results.make("toy.figure", "full", progress=False)["validated"] > 2, "a damaged part is made again"
 
 
 def test_the_parts_obey_the_limit_too(table, tmp_path):

@@ -5,6 +5,7 @@ from typing import Any
 
 from learned_mapping.cli.output import first_use, print_json, report, steps_progress, table
 from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import check_writable
 
 OPTIONS = {"track": "run", "instances": "run", "seed": "run", "out": "run", "by": "submit"}
 """Options of one action alone."""
@@ -48,10 +49,8 @@ def _run(options: Any) -> int:
     if unknown:
         raise InputError("--instances", unknown[0], "is none of the sixty; `lmap bench` names them")
     out = None if options.out is None else Path(options.out)
-    if out is not None and out.exists() and not out.is_dir():
-        raise InputError(out, "", "is a file, expected a folder")
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+        check_writable(out)
     scores = []
     with steps_progress(method, "program") as progress, first_use():
         for number, name in enumerate(chosen, 1):

@@ -17,7 +17,7 @@ def artifacts(options: Any) -> int:
     data_folder()  # complains where there is none
     from learned_mapping.companion.ledger import entries
 
-    rows, lines = entries(), [("ID", "STORED", "SEEDS", "AGE", "STATE", "TITLE")]
+    rows, lines = entries(), [("ID", "STORED", "--SEEDS", "AGE", "STATE", "TITLE")]
     for row in rows:
         stored = (row["profile"] or "-", str(row["seeds"] or "-"), _age(row["created"]))
         lines.append((row["id"], *stored, row["state"], row["title"]))

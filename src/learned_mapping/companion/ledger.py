@@ -10,7 +10,7 @@ from typing import Any
 
 from learned_mapping.clock import cpu_model
 from learned_mapping.companion import fingerprints, results
-from learned_mapping.companion.artifact import PAPERS, RUN, TABLE, Run
+from learned_mapping.companion.artifact import DEFAULT_SEEDS, PAPERS, RUN, TABLE, Run
 from learned_mapping.companion.records import read_records
 from learned_mapping.companion.worker import perform
 from learned_mapping.errors import InputError
@@ -34,7 +34,8 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
             result, fault = None, str(error)
         paper = PAPERS[artifact_id.partition(".")[0]]
         row: dict[str, Any] = {"id": artifact_id, "paper": paper, "title": entry["title"]}
-        row["command"] = f"lmap make {artifact_id} --profile {profile}"
+        more = "" if result is None or result["seeds"] == DEFAULT_SEEDS[profile] else f" --seeds {result['seeds']}"
+        row["command"] = f"lmap make {artifact_id} --profile {profile}{more}"
         row["changed"] = [fault] * bool(fault) if result is None else results.staleness(result)
         row["state"] = "not yet run" if result is None else "stale" if row["changed"] else "fresh"
         row["state"] = "damaged" if fault else row["state"]
@@ -76,7 +77,7 @@ def ledger_table(profile: str = "full"):
             f'<span class="lm-{"fresh" if row["state"] == "fresh" else "stale"}">{row["state"]}</span>',
             "–" if missing else f"{minutes(row['seconds'])}<br>{plural(row['runs'], 'run')}",
             "–" if missing else f"{row['peak_bytes'] / 2**20:,.0f} MiB",
-            "–" if missing else f"{row['created'][:10]}<br>{plural(row['seeds'], 'seed')}",
+            "–" if missing else row["created"][:10],
         ]
         title = f'<a href="{page_of(row["id"])}">{row["title"]}</a>'
         body += f'<tr><td class="lm-wrap">{title}<br><code>{row["command"]}</code></td>'

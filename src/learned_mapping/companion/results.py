@@ -1,5 +1,6 @@
 """Stored results: one file per artifact, made from the records of its runs and validated whenever it is read."""
 
+import contextlib
 import datetime
 import importlib.metadata
 import os
@@ -65,7 +66,7 @@ def make(
     Args:
       artifact: itself, or its id.
       profile: one of `PROFILES`.
-      seeds: runs per method and instance; None for the profile's own number.
+      seeds: runs per method and instance, its parts' too; None for the stored parts' numbers, else the profile's.
       long: perform the runs that take hours too; without, an artifact is assembled from those of them that are there.
       only, instances: perform the runs of these methods, on these instances; of all where empty.
       jobs, cluster, reuse_stale, limit, progress: as in `runs.execute`.
@@ -79,7 +80,7 @@ def make(
     results_folder(profile)  # which has to be one
     if isinstance(artifact, str):
         artifact = find_artifact(artifact)
-    seeds = DEFAULT_SEEDS[profile] if seeds is None else seeds
+    asked, seeds = seeds, DEFAULT_SEEDS[profile] if seeds is None else seeds
     if not 1 <= seeds <= MAX_SEEDS:
         raise InputError("--seeds", "", f"must be between 1 and {MAX_SEEDS}, got {seeds}")
     plan = artifact.plan(profile, seeds)
@@ -95,8 +96,10 @@ def make(
     )
     parts = []
     for part in artifact.parts:
-        known = stored(part, profile)
-        parts.append(make(part, profile, seeds=known["seeds"] if known else seeds, long=long, **options))
+        kept = None
+        with contextlib.suppress(InputError):  # a damaged part is made again
+            kept = (stored(part, profile) or {}).get("seeds")
+        parts.append(make(part, profile, seeds=asked or kept, long=long, **options))
     try:
         assembled = artifact.assemble(profile, records)
     except (KeyError, TypeError, IndexError, AttributeError) as error:

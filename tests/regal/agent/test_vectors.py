@@ -1,5 +1,7 @@
 """The choice of a cut for a whole graph, and the race that is its control."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,11 @@ def test_a_race_counts_its_samples_and_knows_the_better_law(instance):
     short = Budget(samples=DRAWN + 3)
     cut_short, _ = race(instance, np.random.default_rng(0), short, [bad, one, one])
     assert short.samples == DRAWN + 3 and np.isinf(cut_short[2]).all() and np.isfinite(cut_short[:2]).all()
+    free = Instance(dataclasses.replace(instance.graph, op_seconds=np.zeros(instance.graph.num_ops)))
+    with np.errstate(
+        divide="raise", invalid="raise"
+    ):  # a network reads the scores, which no cost of 0 may make infinite
+        assert np.isfinite(race(free, np.random.default_rng(0), Budget(samples=100), [bad, one])[0]).all()
 
 
 def test_the_network_decides(instance, monkeypatch, tmp_path):

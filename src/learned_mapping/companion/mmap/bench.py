@@ -111,10 +111,11 @@ def run(program: Program, method: str, clock: str, seed: int = 0, out: Path | No
     origin = {"method": method, "by": method, "seed": seed, "samples": 0, "options": {"clock": clock}}
     path = None if out is None else out / f"{program.name}{MAPPING}"
     if path is not None and path.exists():
-        present = read_json(path).value.get("made") or {}
-        if any(present.get(name) != origin[name] for name in ("method", "seed", "options")):
+        mapping = read_mapping(path, program)
+        made = read_json(path).mapping(10, ("made",))["made"].mapping(10, ("seconds", "method", "seed", "options"))
+        if any(made[name].value != origin[name] for name in ("method", "seed", "options")):
             raise InputError(path, "made", "is of another run: name another folder")
-        return score(program, read_mapping(path, program), float(present.get("seconds", 0.0)))
+        return score(program, mapping, made["seconds"].number(0.0, 1e9))
     result = solve(program, method, seed=seed, seconds=CLOCKS[clock], cpu=True)
     scored = score(program, result.solution, result.seconds)
     if path is not None and scored.valid:

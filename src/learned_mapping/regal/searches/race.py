@@ -32,7 +32,7 @@ def race(
             if values[-1] < least:
                 least, best = values[-1], drawn.copy()
         if values:
-            ranked = np.log(np.sort(values))
+            ranked = np.log(np.maximum(np.sort(values), 1e-300))  # finite for a cost of 0 too
             scores[place] = ranked.mean(), ranked[:JUDGED].mean(), ranked[0]
     return scores, best
 
