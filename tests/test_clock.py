@@ -74,6 +74,12 @@ def test_no_stored_row_mixes_cores(artifact):
     assert not mixed_rows(read_records(results.runs_path(artifact)).values())
 
 
+@pytest.mark.parametrize("artifact", ["mmap.table2", "mmap.fig7"])
+def test_every_run_counts_calibrated_seconds(artifact):
+    """Would catch a run that comes back into a whole table with plain seconds."""
+    assert all("rate" in record for record in read_records(results.runs_path(artifact)).values())
+
+
 @pytest.mark.parametrize(
     ("lines", "name"),
     [("model name : AMD EPYC\ncpu family : 26\nmodel : 2\nmodel : 3\n", "AMD EPYC (family 26, model 2)"),
