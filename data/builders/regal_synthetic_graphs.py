@@ -93,8 +93,8 @@ def read_accepted(path: Path) -> dict[str, tuple[Accepted, ...]]:
     rows_of_split = {}
     for split in SPLITS:
         rows = []
-        for row in top[split].array(1_000_000):
-            cells = row.array(len(Accepted._fields))
+        for row in top[split].elements(1_000_000):
+            cells = row.elements(len(Accepted._fields))
             if len(cells) != len(Accepted._fields):
                 row.fail(f"{len(cells)} entries, expected {len(Accepted._fields)}")
             seed, family, ops, condition, digest = cells

@@ -54,20 +54,20 @@ def test_written_files_have_usual_permissions(tmp_path):
 def test_nodes_say_where_they_stand():
     """Would catch an accessor that accepts a neighbouring type, or loses its place."""
     top = parse_json(b'{"a": [1, {"b": 2.5}], "c": true}', "f").object(("a", "c"))
-    item = top["a"].array(2)[1].object(("b",))["b"]
+    item = top["a"].elements(2)[1].object(("b",))["b"]
     assert item.number(0, 3) == 2.5 and item.field == "a[1].b"
     for attempt in (
         lambda: item.integer(0, 3),
         lambda: item.number(0, 2),
         lambda: item.string(),
         lambda: item.boolean(),
-        lambda: item.array(1),
+        lambda: item.elements(1),
         lambda: item.choice("x"),
         lambda: item.metadata(),
         lambda: item.mapping(1),
         lambda: top["c"].integer(0, 1),
         lambda: top["c"].number(0, 1),
-        lambda: top["a"].array(1),
+        lambda: top["a"].elements(1),
     ):
         with pytest.raises(InputError):
             attempt()

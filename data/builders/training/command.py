@@ -13,8 +13,8 @@ from learned_mapping.programs.json_io import write_json
 class _PrintedLog(Log):
     """A log whose rows are said as they come."""
 
-    def append(self, row: dict[str, Any]) -> None:
-        super().append(row)
+    def write(self, row: dict[str, Any]) -> None:
+        super().write(row)
         say(" ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()))
 
 

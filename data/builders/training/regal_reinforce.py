@@ -130,18 +130,18 @@ def main() -> None:
     state = chosen.out / f"{stem}.state.npz"
     resume(agent, state)
     log = Log(chosen.out / f"{stem}.jsonl", agent.iterations)
-    append = log.append
+    write = log.write
 
-    def append_and_watch(row: dict[str, Any]) -> None:
+    def write_and_watch(row: dict[str, Any]) -> None:
         before = log.rows[-1]["seconds"] if log.rows else -WATCH_EVERY_S
         if before // WATCH_EVERY_S != row["seconds"] // WATCH_EVERY_S or agent.done:
             row = row | watch.curve(agent.parameters)
-        append(row)
+        write(row)
         if len(row) > 11 or agent.iterations % 20 == 0:
             words = " ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
             say(f"{time.process_time():.0f} s {words}")
 
-    log.append = append_and_watch
+    log.write = write_and_watch
     train(agent, lambda: False, log=log, checkpoint=state, every=10)
     header = {
         "command": f"python -m builders.training.regal_reinforce --data {chosen.data} "

@@ -137,7 +137,7 @@ def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError) as error:
         raise InputError(path, "", f"not YAML ({' '.join(str(error).split())[:200]})") from None
     top = Node(value, path).object(("claims",))
-    claims = [_claim(node) for node in top["claims"].array(MAX_CLAIMS)]
+    claims = [_claim(node) for node in top["claims"].elements(MAX_CLAIMS)]
     for name, count in Counter(claim.id for claim in claims).items():
         if count > 1:
             raise InputError(path, name, "two claims have this id")
@@ -189,7 +189,7 @@ def _words(node: Node) -> dict[str, str]:
 
 
 def _interval(node: Node) -> tuple[float, float]:
-    ends = node.array(2)
+    ends = node.elements(2)
     if len(ends) != 2:
         node.fail("expected [low, high], null for an open end")
     low, high = (

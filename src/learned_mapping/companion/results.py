@@ -247,10 +247,10 @@ def check_result(node: Node, artifact_id: str) -> None:
     top["validated"].integer(0, 2**53)
     if top["invalid"].integer(0, 2**53):
         top["invalid"].fail(f"{top['invalid'].value} invalid solutions")
-    for digest in top["runs"].array(MAX_ROWS):
+    for digest in top["runs"].elements(MAX_ROWS):
         digest.string(64)
     for rows in (top["rows"], top["paper"]):
-        for row in rows.array(MAX_ROWS):
+        for row in rows.elements(MAX_ROWS):
             _check_row(row)
 
 
@@ -268,7 +268,7 @@ def _check_row(row: Node) -> None:
         cells["n"].integer(0, 2**53)
     if "curve" in cells:
         curve = cells["curve"].mapping(20, ("x", "y", "x_unit"))
-        lengths = {len(curve[name].array(MAX_ROWS)) for name in ("x", "y")}
+        lengths = {len(curve[name].elements(MAX_ROWS)) for name in ("x", "y")}
         if len(lengths) > 1:
             cells["curve"].fail("x and y differ in length")
 

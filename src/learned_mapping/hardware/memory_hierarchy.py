@@ -82,7 +82,6 @@ class Replay:
     HERE: Any = 0.0
 
     def __init__(self, program: Program, mapping: MappingLike, machine: "MemoryHierarchy"):
-        check_hierarchy(machine)
         self.program = program
         self.copy_bytes_per_s = machine.copy_bytes_per_s
         self.speed = 1.0 - machine.contention * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
@@ -250,8 +249,8 @@ class MemoryHierarchy:
     to 1: an instruction loses this times copy_bytes_per_s / hbm_bytes_per_s of its speed while the engine is busy."""
 
 
-def check_hierarchy(machine: MemoryHierarchy) -> None:
-    """Raises `InputError` unless it is a machine and every parameter usable."""
+def checked(machine: MemoryHierarchy) -> MemoryHierarchy:
+    """The machine; raises `InputError` unless it is one and every parameter usable."""
     expect_type(machine, MemoryHierarchy, "machine")
     for name in ("hbm_bytes_per_s", "cmem_bytes_per_s", "copy_bytes_per_s", "cmem_bytes", "peak_flop_per_s"):
         value = float(getattr(machine, name))
@@ -263,6 +262,7 @@ def check_hierarchy(machine: MemoryHierarchy) -> None:
     if not (0 <= machine.contention <= 1 and slowdown < 1):
         fault = f"{machine.contention} must be in [0, 1] and leave HBM some bandwidth"
         raise InputError("machine", "contention", fault)
+    return machine
 
 
 def machine_of(program: Program) -> MemoryHierarchy:
@@ -297,4 +297,4 @@ def program_latency(program: Program, mapping: MappingLike, machine: MemoryHiera
     Raises:
       InputError: a parameter of the machine is unusable.
     """
-    return Replay(program, mapping, machine_of(program) if machine is None else machine).run()
+    return Replay(program, mapping, machine_of(program) if machine is None else checked(machine)).run()

@@ -63,7 +63,7 @@ class Log:
             self.rows = [row for row in read_log(self.path) if row["iteration"] <= iterations]
         write_bytes(self.path, "".join(_line(row) for row in self.rows).encode())
 
-    def append(self, row: dict[str, Any]) -> None:
+    def write(self, row: dict[str, Any]) -> None:
         """Adds a row, on the disk before it returns."""
         self.rows.append(row)
         if self.path is not None:
@@ -117,7 +117,7 @@ def train(
             row = agent.iterate(stop)
             if row is None:
                 break
-            log.append(row)
+            log.write(row)
             if checkpoint is not None and (agent.iterations % every == 0 or time.monotonic() - since > LONGEST_S):
                 write_checkpoint(checkpoint, *agent.state())
                 saved, since = agent.iterations, time.monotonic()

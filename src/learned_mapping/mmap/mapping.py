@@ -103,7 +103,7 @@ def mapping_from_json(node: Node, program: Program) -> Mapping:
         top["instance"].fail(
             f"made for {name!r} with digest {digest[:12]}..., {program.name!r} has {program.digest[:12]}..."
         )
-    decisions = top["decisions"].array(MAX_BUFFERS)
+    decisions = top["decisions"].elements(MAX_BUFFERS)
     if len(decisions) != program.num_buffers:
         top["decisions"].fail(f"{len(decisions)} decisions for {program.num_buffers} buffers")
     rows = np.full((program.num_buffers, 4), -1, np.int64)

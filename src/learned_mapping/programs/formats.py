@@ -115,7 +115,7 @@ def graph_from_json(node: Node) -> ComputationGraph:
     expect_schema(node, "graph")
     top = node.object(required=("schema", "name", "ops", "tensors"), optional=("metadata",))
     names, kinds, flop, weights, seconds, untouched, chips, groups = [], [], [], [], [], [], [], []
-    for item in top["ops"].array(MAX_OPS):
+    for item in top["ops"].elements(MAX_OPS):
         op = item.object(("name",), ("kind", "flop", "weight_bytes", "seconds", "untouched_bytes", "chip", "group"))
         if "seconds" in op:
             seconds.append(op["seconds"].number(0, MAX_SECONDS))
@@ -136,14 +136,14 @@ def graph_from_json(node: Node) -> ComputationGraph:
     index = {name: i for i, name in enumerate(names)}
 
     tensor_names, producer, sizes, outputs, edge_tensor, edge_consumer = [], [], [], [], [], []
-    for i, item in enumerate(top["tensors"].array(MAX_OPS * 8)):
+    for i, item in enumerate(top["tensors"].elements(MAX_OPS * 8)):
         tensor = item.object(("name", "producer", "bytes", "consumers"), ("output",))
         tensor_names.append(tensor["name"].name())
         producer.append(index_of(tensor["producer"], "op", index))
         sizes.append(tensor["bytes"].integer(0, MAX_BYTES))
         outputs.append("output" in tensor and tensor["output"].boolean())
         consumers = set()
-        for ref in tensor["consumers"].array(MAX_OPS):
+        for ref in tensor["consumers"].elements(MAX_OPS):
             consumer = index_of(ref, "op", index)
             if consumer in consumers:
                 ref.fail(f"consumer {shown(ref.value)!r} is listed twice")
@@ -177,7 +177,7 @@ def program_from_json(node: Node) -> Program:
     top = node.object(("schema", "name", "memory", "tensors", "instructions"), ("metadata",))
     memory = top["memory"].object(("fast_bytes", "copy_bytes_per_s"))
     names, sizes, parameter, output = [], [], [], []
-    for item in top["tensors"].array(MAX_BUFFERS):
+    for item in top["tensors"].elements(MAX_BUFFERS):
         tensor = item.object(("name", "bytes"), ("parameter", "output"))
         names.append(tensor["name"].name())
         sizes.append(tensor["bytes"].integer(0, MAX_BYTES))
@@ -186,10 +186,10 @@ def program_from_json(node: Node) -> Program:
     check_distinct(node.source, "tensors", names)
     index = {name: i for i, name in enumerate(names)}
     steps, groups = [], {}
-    for item in top["instructions"].array(MAX_INSTRUCTIONS):
+    for item in top["instructions"].elements(MAX_INSTRUCTIONS):
         instruction = item.object(("name", "kind", "buffers", "latency_s"), ("varied",))
         name, kind = instruction["name"].name(), instruction["kind"].string()
-        entries, buffers = instruction["buffers"].array(10_000), []
+        entries, buffers = instruction["buffers"].elements(10_000), []
         varied = _varied(instruction, len(entries))
         for entry in entries:
             buffer = entry.object(("tensor", "role"), ("alias",))
@@ -197,7 +197,7 @@ def program_from_json(node: Node) -> Program:
             is_output = buffer["role"].choice("input", "output") == "output"
             group = buffer["alias"].integer(0, 2**31) if "alias" in buffer else None
             buffers.append((tensor, is_output, NO_ALIAS if group is None else groups.setdefault(group, len(groups))))
-        table = [v.number(0, MAX_SECONDS) for v in instruction["latency_s"].array(1 << MAX_VARIED)]
+        table = [v.number(0, MAX_SECONDS) for v in instruction["latency_s"].elements(1 << MAX_VARIED)]
         if len(table) != 1 << len(varied):
             fault = f"{len(table)} entries for {len(varied)} varied buffers, expected {1 << len(varied)}"
             instruction["latency_s"].fail(fault)
@@ -269,7 +269,7 @@ def _varied(instruction: dict[str, Node], num_buffers: int) -> list[int]:
             instruction["buffers"].fail(fault)
         return list(range(num_buffers))
     varied: list[int] = []
-    for item in instruction["varied"].array(MAX_VARIED):
+    for item in instruction["varied"].elements(MAX_VARIED):
         if not num_buffers:
             item.fail("the instruction has no buffers")
         position = item.integer(0, num_buffers - 1)

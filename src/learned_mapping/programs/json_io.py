@@ -64,7 +64,7 @@ class Node:
                 self.fail(f"missing field {key!r}")
         return {key: Node(value, self.source, f"{self.field}[{_shorten(key)}]") for key, value in self.value.items()}
 
-    def array(self, limit: int) -> list[Self]:
+    def elements(self, limit: int) -> list[Self]:
         """The elements of a JSON array, at most `limit` of them."""
         if not isinstance(self.value, list):
             self._wrong_type("an array")

@@ -68,7 +68,7 @@ def read_schedule(path: str | os.PathLike, graph: ComputationGraph) -> Schedule:
     ops = {name: i for i, name in enumerate(graph.op_names)}
     tensors = {name: i for i, name in enumerate(graph.tensor_names)}
     order = []
-    for step in top["order"].array(MAX_OPS + MAX_EDGES):
+    for step in top["order"].elements(MAX_OPS + MAX_EDGES):
         if isinstance(step.value, dict) and "op" in step.value:
             order.append((index_of(step.object(("op",))["op"], "op", ops), RUN_OP))
         else:

@@ -96,7 +96,7 @@ def manifest_from_json(node: Node) -> Manifest:
     files: set[str] = set()
     _check_further_files(facts, top["facts"], files)
     names: set[str] = set()
-    items = tuple(_item(item, names, files) for item in top["items"].array(MAX_ITEMS))
+    items = tuple(_item(item, names, files) for item in top["items"].elements(MAX_ITEMS))
     seed = None if top["seed"].value is None else top["seed"].integer(0, MAX_SEED)
     return Manifest(top["set"].string(100), top["about"].string(), seed, items, facts)
 

@@ -68,7 +68,7 @@ def standings(folder: Path | None = None) -> dict[str, Standing]:
     """Program -> what is known of it, in order; raises `InputError` naming file and field."""
     node = read_json((folder or data_folder() / "bench") / TABLE, "bench")
     result = {}
-    for row in node.object(("schema", "programs"))["programs"].array(1000):
+    for row in node.object(("schema", "programs"))["programs"].elements(1000):
         cells = row.object(tuple(Standing.__dataclass_fields__))
         texts = {name: cells[name].string() for name in ("program", "digest", "by", "date", "sha256")}
         numbers = {name: cells[name].number(0.0, 1e9) for name in ("bound", "best", "latency_s")}

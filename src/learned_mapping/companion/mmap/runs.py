@@ -242,7 +242,7 @@ def trainings() -> list[dict[str, Any]]:
         cells = node.mapping(100, TRAINING)
         cells["program"].string()
         cells["seed"].integer(0, 2**53)
-        for row in cells["curve"].array(100_000):
+        for row in cells["curve"].elements(100_000):
             columns = row.mapping(100, ("cpu_s", "cold", "best"))
             for name in ("cpu_s", "cold", "best"):
                 if columns[name].value is not None:
