@@ -180,7 +180,7 @@ def verify_sizes() -> Verdict:
 
 
 def verify(sets: tuple[DataSet, ...], *, everything: bool) -> Iterator[Verdict]:
-    """A verdict per set; with `everything` also on results, other files and sizes."""
+    """A verdict per set; with `everything` also on results, the benchmark, other files and sizes."""
     yield from map(verify_set, sets)
     if everything:
         yield from (verify_results(), verify_bench(), verify_other_files(), verify_sizes())

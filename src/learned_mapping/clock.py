@@ -59,7 +59,7 @@ def _rate_of(period: int) -> float:
 
 
 def rate() -> float:
-    """The rate of this core over the reference core's, measured when it is asked for and at most every `VALID_S`."""
+    """The rate of this core over the reference core's, measured once in each `VALID_S` in which it is asked for."""
     return _rate_of(int(time.monotonic() // VALID_S)) / REFERENCE_RATE
 
 

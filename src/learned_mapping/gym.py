@@ -110,14 +110,15 @@ class MMap(_Mapping):
         return self._seen()
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        chosen, before, over = int(_checked(self.action_space, action)), self._return, bool(self._games.over[0])
+        chosen, before = int(_checked(self.action_space, action)), self._return
         self._steps += 1
-        if not over and self._games.legal[0, chosen]:
+        if not self._games.over[0] and self._games.legal[0, chosen]:
             self._games.step(np.array([chosen]))
-            self._return, over = float(self._games.saved[0]), bool(self._games.over[0])
-            if over:
-                self.solution = self._mapping()
-                self._return = validate(self.program, self.solution).costs["return"]
+            self._return = float(self._games.saved[0])
+        over = bool(self._games.over[0])
+        if over and self.solution is None:
+            self.solution = self._mapping()
+            self._return = validate(self.program, self.solution).costs["return"]
         cut = not over and self._steps >= PATIENCE * self.program.num_buffers
         observation, info = self._seen()
         return observation, self._return - before, over, cut, info

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, is_whole
 from learned_mapping.verdict import LISTED, Verdict
 
 RULE = "rule"
@@ -205,8 +205,8 @@ def solve(
         able = [name for name, candidate in problem.methods(profile).items() if candidate.resumable]
         fault = f"{method} keeps none; {', '.join(able) or 'no method'} of this problem do"
         raise InputError("--checkpoint", "", fault)
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError("seed", "", f"expected a whole number from 0 on, got {seed!r}")
+    if not is_whole(seed) or not 0 <= seed < 2**63:
+        raise InputError("seed", "", f"expected a whole number from 0 on, got {seed!r}; it has at most 63 bits")
     if seconds is None and samples is None:
         seconds, samples = problem.seconds, problem.samples
     Budget(seconds=seconds, samples=samples)  # complains before anything is compiled

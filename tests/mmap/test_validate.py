@@ -103,6 +103,13 @@ def test_exact_judges_offsets_and_copy_lengths():
     assert broken_rules(TWO_READS, *early, exact=True) == [module.LATEST]
 
 
+def test_an_action_that_is_none_of_the_three_is_a_violation():
+    """Only `make_mapping` refuses one; a `Mapping` can be made without."""
+    mapping = all_dropped(TWO_READS)
+    wrong = Mapping(np.full_like(mapping.action, 7), mapping.offset, mapping.start, mapping.end)
+    assert {violation.rule for violation in validate(TWO_READS, wrong).violations} == {module.ACTION}
+
+
 def test_every_rule_has_a_case():
     """Catches a rule added without a test."""
     source = open(__file__, encoding="utf-8").read()

@@ -83,7 +83,7 @@ def _verify(options: argparse.Namespace) -> int:
 
     chosen = find_sets(options.sets)
     everything = not options.sets
-    total, verified = len(chosen) + 3 * everything, builder("verify").verify(chosen, everything=everything)
+    total, verified = len(chosen) + 4 * everything, builder("verify").verify(chosen, everything=everything)
     verdicts = list(tqdm(verified, total=total, disable=None, leave=False))
     faults = sum(len(verdict.faults) for verdict in verdicts)
     lines = [("CHECKED", "ITEMS", "FILES", "BYTES", "VERDICT")]
@@ -105,14 +105,14 @@ def _files(options: argparse.Namespace) -> int:
     rows = []
     for path in (path for folder in wanted for path in files_of(folder)):
         relative = path.relative_to(data_folder())
-        if relative.parts[0] == "results" or not path.name.endswith(JSON_ENDINGS):
+        if relative.parts[0] == "results" or not path.name.endswith((*JSON_ENDINGS, ".npz", ".csv")):
             continue
         row = {"file": relative.as_posix(), "bytes": bytes_of([path])}
         if options.action == "verify":
-            node = read_json(path)
-            kind = schema_name(node)
+            node = read_json(path) if path.name.endswith(JSON_ENDINGS) else None
+            kind = schema_name(node) if node else path.suffix[1:]
             instance = READERS[kind](node) if kind in READERS else None
-            row |= {"kind": kind, "digest": getattr(instance, "digest", "")[:16], "sha256": file_sha256(path)[:16]}
+            row |= {"kind": kind, "digest": getattr(instance, "digest", "")[:16], "sha256": file_sha256(path)}
         rows.append(row)
     if rows or options.json:
         lines = [tuple(map(str, row.values())) for row in rows]

@@ -86,7 +86,7 @@ def read_record(path: str | os.PathLike, run: Run) -> Record | None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -100,7 +100,7 @@ def append_record(path: str | os.PathLike, record: Record) -> None:
     path = Path(path)
     check_writable(path.parent)
     line = json.dumps(record, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
-    with _locked(path.parent):
+    with locked(path.parent):
         try:
             with open(path, "a+b") as stream:
                 if stream.seek(0, os.SEEK_END):
@@ -118,7 +118,7 @@ def tidy_records(path: str | os.PathLike) -> None:
     path = Path(path)
     if not path.exists():
         return
-    with _locked(path.parent):
+    with locked(path.parent):
         records = read_records(path)
         lines = (json.dumps(records[key], separators=(",", ":"), ensure_ascii=False) for key in sorted(records))
         write_bytes(path, "".join(f"{line}\n" for line in lines).encode())

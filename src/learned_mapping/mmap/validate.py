@@ -30,6 +30,7 @@ SOURCE = "rule 2 data in HBM before it is copied"
 RESIDENT = "rule 1 no copy of a resident tensor"
 PRECEDENT = "section 4.2 NoCopy needs an allocation"
 LIVE_RANGE = "Appendix A NoCopy of an output takes the live range"
+ACTION = "section 4.2 an action is Copy, NoCopy or Drop"
 DROPPED = "section 4.2 a dropped buffer has no allocation"
 # Judged only with ``exact=True``:
 LATEST = "Appendix A shortest copy interval"
@@ -138,6 +139,8 @@ class _Judge:
         t, tensor, is_output = int(p.buffer_instruction[b]), int(p.buffer_tensor[b]), bool(p.buffer_is_output[b])
         action, offset, start, end = self.action[b], self.offset[b], self.start[b], self.end[b]
         size = int(p.buffer_bytes[b])
+        if action not in (0, 1, 2):
+            return self.broken(ACTION, f"action {action}", b)
         if action == 2:
             if (offset, start, end) != (-1, -1, -1):
                 self.broken(DROPPED, f"offset {offset} and steps [{start}, {end}], expected none", b)

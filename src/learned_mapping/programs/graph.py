@@ -367,7 +367,7 @@ def check_columns(source: object, **columns: tuple[Any, Any, int, float, float])
     """Frozen arrays of columns given as (values, type, length, lowest, highest); a column of no values stays None.
 
     Raises:
-      InputError: a column is not `length` finite numbers in that range.
+      InputError: a column is not `length` finite numbers in that range, whole ones where its type is.
     """
     checked = {}
     for name, (values, dtype, length, low, high) in columns.items():
@@ -380,6 +380,9 @@ def check_columns(source: object, **columns: tuple[Any, Any, int, float, float])
             bad = np.flatnonzero(~(np.isfinite(array) & (array >= low) & (array <= high))) if length else []
             if len(bad):
                 raise InputError(source, f"{name}[{bad[0]}]", f"{array[bad[0]]} is outside [{low}, {high:g}]")
+            if length and array.dtype.kind == "f" != np.dtype(dtype).kind and (array % 1).any():
+                where = np.flatnonzero(array % 1)[0]
+                raise InputError(source, f"{name}[{where}]", f"expected a whole number, got {array[where]}")
         checked[name] = None if values is None else frozen_array(values, dtype)
     return checked
 

@@ -369,8 +369,12 @@ def check_writable(folder: str | os.PathLike) -> None:
 def write_json(path: str | os.PathLike, value: Any, *, indent: int | None = None) -> None:
     """Writes JSON atomically; raises ValueError for NaN and infinities rather than write them."""
     separators = (",", ":") if indent is None else None
-    text = json.dumps(value, indent=indent, separators=separators, allow_nan=False, ensure_ascii=False)
-    write_bytes(path, text.encode("utf-8") + b"\n")
+    dump = functools.partial(json.dumps, value, indent=indent, separators=separators, allow_nan=False)
+    try:
+        data = dump(ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape and UTF-8 cannot hold
+        data = dump().encode()
+    write_bytes(path, data + b"\n")
 
 
 def plain_number(value: float) -> float | int:

@@ -18,7 +18,7 @@ from learned_mapping.programs.program import MAX_INSTRUCTIONS, NO_ALIAS, Program
 ENDINGS = (".csv", ".csv.gz")
 MAX_TIME = 10**15
 SECONDS_PER_BYTE = 1e-12
-"""The saving of a byte in fast memory; so the return of a mapping is the share of the bytes that it places."""
+"""The saving of a byte in fast memory; a mapping's return is the share of the bytes that it places, up to rounding."""
 SYNONYMS = {"begin": "lower", "start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
 REQUIRED, OPTIONAL = ("id", "lower", "upper", "size"), ("alignment", "hint", "gaps", "offset")
 

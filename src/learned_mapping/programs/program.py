@@ -154,10 +154,8 @@ class Program(Drawn):
           InputError: the memory is negative or no whole number, or the bandwidth not above 0.
         """
         fast_bytes = self.fast_bytes if fast_bytes is None else fast_bytes
-        if not isinstance(fast_bytes, Real) or fast_bytes % 1:
-            raise InputError("memory", "fast_bytes", f"expected a whole number, got {fast_bytes!r}")
         copy_bytes_per_s = self.copy_bytes_per_s if copy_bytes_per_s is None else float(copy_bytes_per_s)
-        _check_memory("memory", int(fast_bytes), copy_bytes_per_s)
+        _check_memory("memory", fast_bytes, copy_bytes_per_s)
         return replace(self, fast_bytes=int(fast_bytes), copy_bytes_per_s=copy_bytes_per_s)
 
 
@@ -271,6 +269,8 @@ def program_of_steps(steps: Sequence[Step], **fields: Any) -> Program:
 
 
 def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) -> None:
+    if not isinstance(fast_bytes, Real) or fast_bytes % 1:
+        raise InputError(source, "memory.fast_bytes", f"expected a whole number, got {fast_bytes!r}")
     memory = {"memory.fast_bytes": (fast_bytes, MAX_BYTES), "memory.copy_bytes_per_s": (copy_bytes_per_s, 1e18)}
     check_columns(source, **{field: ([value], float, 1, 0, high) for field, (value, high) in memory.items()})
     for name, (value, _) in memory.items():

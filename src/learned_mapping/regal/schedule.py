@@ -28,12 +28,19 @@ class Schedule(DrawnOn):
 
     @classmethod
     def of(cls, placement: Any, order: Any, devices: int) -> Self:
-        """A schedule from anything array-like; copies. Raises `InputError` for numbers that are no integers."""
-        for name, values in (("placement", placement), ("order", order), ("devices", devices)):
+        """A schedule from anything array-like; copies. Raises `InputError` for numbers that are no integers of 32 bits,
+        and for other shapes."""
+        order = np.asarray(order) if np.size(order) else np.zeros((0, 2), np.int32)
+        parts = (("placement", placement, (-1,)), ("order", order, (-1, 2)), ("devices", devices, ()))
+        for name, values, shape in parts:
             array = np.asarray(values)
             if array.size and array.dtype.kind not in "iu":
                 raise InputError("schedule", name, f"expected integers, got {array.dtype}")
-        return cls(frozen_array(placement, np.int32), frozen_array(order, np.int32).reshape(-1, 2), int(devices))
+            if array.ndim != len(shape) or array.shape[1:] != shape[1:]:
+                raise InputError("schedule", name, f"has the shape {array.shape}")
+            if array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
+                raise InputError("schedule", name, "has a number of more than 32 bits")
+        return cls(frozen_array(placement, np.int32), frozen_array(order, np.int32), int(devices))
 
 
 def schedule_to_json(schedule: Schedule, graph: ComputationGraph) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.display import Html, listing
+from learned_mapping.companion.records import locked
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.memory_hierarchy import program_latency
@@ -141,10 +142,13 @@ def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tupl
     """
     program = program_of(path)
     mapping = read_mapping(path, program)
-    table, folder = standings(folder), folder or data_folder() / "bench"
-    before, scored = table[program.name], score(program, mapping)
-    if scored.valid and scored.value > before.best + SAME:
-        enter(folder, table, program, mapping, scored, by)
+    folder = folder or data_folder() / "bench"
+    scored = score(program, mapping)
+    with locked(folder):  # another may have entered one meanwhile
+        table = standings(folder)
+        before = table[program.name]
+        if scored.valid and scored.value > before.best + SAME:
+            enter(folder, table, program, mapping, scored, by)
     return scored, before
 
 

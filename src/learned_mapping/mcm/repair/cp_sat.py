@@ -12,6 +12,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from learned_mapping.errors import InputError
+from learned_mapping.mcm.repair.engine import batch_arguments
 from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair, sample_repair
 from learned_mapping.mcm.rules.cp_sat import Rules
 from learned_mapping.programs.graph import ComputationGraph
@@ -29,6 +30,7 @@ class CpSatSolver(ConstraintSolver):
         self._witnesses: list[np.ndarray] = []
         self._solver = cp_model.CpSolver()
         self._solver.parameters.num_workers = 1
+        self._solver.parameters.catch_sigint_signal = False
         # Thousands of easy questions of one model: what prepares a hard search would take all the time.
         self._solver.parameters.cp_model_presolve = False
         self._solver.parameters.cp_model_probing_level = 0
@@ -55,7 +57,10 @@ class CpSatSolver(ConstraintSolver):
         model, on = self._rules.model, self._rules.on
         model.clear_assumptions()
         model.add_assumptions([~on[op][chip] for op, chip in zip(*np.nonzero(~allowed))])
-        if self._solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        status = self._solver.solve(model)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            if status != cp_model.INFEASIBLE:
+                raise InputError("repair", "cp-sat", "ended without an answer")
             return False
         values = np.array([[self._solver.boolean_value(literal) for literal in row] for row in on])
         self._witnesses = [values.argmax(axis=1), *self._witnesses[: WITNESSES - 1]]
@@ -89,9 +94,9 @@ def cp_sat_batch(
     """[B, N] int32 valid partitions, arguments as of `engine.repair_batch`, by CP-SAT; ``nearest`` changes the fewest
     ops, and `strength` may be ``general``, Eq. 4 itself."""
     n = graph.num_ops
-    y = None if candidates is None else np.atleast_2d(np.asarray(candidates, np.int32))
-    p = np.ones((1, n, chips)) if weights is None else np.asarray(weights, np.float64).reshape(-1, n, chips)
-    size = (len(p) if y is None else len(y)) if count is None else count
+    y, p, order = batch_arguments(n, chips, candidates, weights, order)
+    p = p if len(p) else np.ones((1, n, chips))
+    size = (len(y) or len(p)) if count is None else count
     partitions = np.empty((size, n), np.int32)
     for i, row in enumerate(partitions):
         if mode == "nearest":

@@ -6,6 +6,7 @@ It keeps the chain rule of `constraints`, for which bounds propagation is comple
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -89,19 +90,29 @@ def repair_batch(
     if mode not in MODES:
         raise InputError("mode", "", f"{mode!r} is none of {', '.join(MODES)}")
     n, drawn = len(arrays.in_main), mode == "sample"
-    y = np.zeros((0, n), np.int32) if candidates is None else np.atleast_2d(np.asarray(candidates, np.int32))
-    p = np.zeros((0, n, chips)) if weights is None else np.asarray(weights, np.float64).reshape(-1, n, chips)
+    y, p, order = batch_arguments(n, chips, candidates, weights, order)
     if not drawn and not len(y):
         raise InputError("candidates", "", f"mode {mode!r} needs partitions to repair")
     if not drawn and len(p):
         raise InputError("weights", "", f"mode {mode!r} takes none")
-    if y.shape[1] != n:
-        raise InputError("candidates", "", f"{y.shape[1]} chips for {n} ops")
     size = max(len(y), len(p), 1) if count is None else count
     out = np.empty((size, n), np.int32)
-    fixed_order = np.zeros(0, np.int32) if order is None else np.asarray(order, np.int32)
-    repair_many(arrays, chips, MODES[mode], y, p, fixed_order, rng, out)
+    repair_many(arrays, chips, MODES[mode], y, p, np.zeros(0, np.int32) if order is None else order, rng, out)
     return out
+
+
+def batch_arguments(n: int, chips: int, candidates: Any, weights: Any, order: Any) -> tuple[Any, Any, Any]:
+    """Candidates [K, N] int32, weights [M, N, C] float64, K or M 0 where there are none, and an order [N] int32 or
+    None; raises `InputError` for shapes that do not fit, and for an order that has not every op once."""
+    y = np.zeros((0, n), np.int32) if candidates is None else np.atleast_2d(np.asarray(candidates, np.int32))
+    p = np.zeros((0, n, chips)) if weights is None else np.asarray(weights, np.float64)
+    if y.shape[1:] != (n,):
+        raise InputError("candidates", "", f"shape {y.shape}, expected (..., {n})")
+    if p.ndim not in (2, 3) or p.shape[-2:] != (n, chips):
+        raise InputError("weights", "", f"shape {p.shape}, expected (..., {n}, {chips})")
+    if order is not None and not np.array_equal(np.sort(order, axis=None), np.arange(n)):
+        raise InputError("order", "", f"expected each of the {n} ops once")
+    return y, p.reshape(-1, n, chips), None if order is None else np.asarray(order, np.int32)
 
 
 def _without_implied(successors: Lists, order: np.ndarray) -> tuple[Lists, Lists]:

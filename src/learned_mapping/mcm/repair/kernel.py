@@ -186,7 +186,7 @@ def repair_many(arrays, chips, mode, candidates, weights, order, rng, out):
     Args:
       candidates: [B, N], [1, N] for one shared by all, or [0, N] in SAMPLE mode, int32.
       weights: [W, N, C] float64, W = B, 1 or 0 (uniform).
-      given: [N] op order of every repair, or empty: a random one each time.
+      order: [N] op order of every repair, or empty: a random one each time.
     """
     n = out.shape[1]
     work = Workspace(

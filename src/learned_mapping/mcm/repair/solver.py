@@ -185,7 +185,7 @@ def fix_trace(
     order: Sequence[int] | None = None,
     strength: str = "chain",
 ) -> list[Step]:
-    """Repairs a candidate by `engine.fix_repair` and tells how. The last step's domains are the partition.
+    """Repairs a candidate by `fix_repair` and tells how. The last step's domains are the partition.
 
     Args:
       graph: of N ops; small, for every domain is asked for after every step.

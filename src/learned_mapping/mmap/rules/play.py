@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, is_whole
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
@@ -101,6 +101,8 @@ class Game:
 
     def rewind(self, prefix: int) -> None:
         """Takes back all but the first `prefix` decisions; groups forced to Drop stay so."""
+        if not is_whole(prefix) or prefix < 0:
+            raise InputError("prefix", "", f"expected a whole number from 0 on, got {prefix!r}")
         kernel.rewind(self.program, self.state, int(prefix))
         self._settle()
 

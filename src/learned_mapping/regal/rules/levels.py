@@ -34,7 +34,7 @@ def upward_rank(instance: Instance) -> np.ndarray:
 
 
 def slack(instance: Instance) -> np.ndarray:
-    """[N] in [0, 1): by how much the longest path through each op is shorter than the longest of all, as a share."""
+    """[N] in [0, 1]: by how much the longest path through each op is shorter than the longest of all, as a share."""
     _, _, up, down = levels(instance)
     through = up + down - instance.arrays.seconds
     return 1 - through / max(float(through.max()), 1e-300)
