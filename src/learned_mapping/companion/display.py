@@ -194,7 +194,7 @@ def simple_table(caption: str, head: str, body: str, *, key: bool = False) -> Ht
 
 
 def number(value: Any) -> str:
-    """A value as text: four significant digits, thousands separated; words as they are, nothing as a dash."""
+    """A value as text: four digits within four decimals, two below a thousandth, a dash for nothing."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -203,8 +203,10 @@ def number(value: Any) -> str:
         return value
     if isinstance(value, int) or (abs(value) >= 1e4 and abs(value) < 1e15):
         return f"{value:,.0f}"
-    if value and not 1e-3 <= abs(value) < 1e15:
+    if value and not 1e-4 <= abs(value) < 1e15:
         return f"{value:.3e}"
+    if value and abs(value) < 1e-3:
+        return f"{value:.2g}"
     digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:.{min(digits, 4)}f}"
 
