@@ -24,6 +24,7 @@ GRAPH: dict[str, Any] = {
         {"name": "tc", "producer": "c", "bytes": 1024, "consumers": ["d"]},
         {"name": "td", "producer": "d", "bytes": 512, "consumers": [], "output": True},
     ],
+    "metadata": {"ports_without_output": "many"},
 }
 PROGRAM: dict[str, Any] = {
     "schema": "learned-mapping/program/1",

@@ -1,7 +1,8 @@
 """Chooses REGAL's settings: parameters of searches, laws without a network, and how each network's law is used.
 
 In the folder ``data`` ``python -m builders.regal_choices parameters`` writes ``regal/tuning.json``,
-on training graphs alone; the winners are copied by hand to `regal.methods`, and a test compares.
+on training graphs alone; the winners are copied by hand to `regal.searches.brkga` and
+`regal.searches.local_search`, and a test compares.
 Without the word it writes ``data/checkpoints/regal/chosen.json``: laws by training graphs, uses of
 networks by validation graphs. In both stands every point of the grids with its gap, and the best.
 """

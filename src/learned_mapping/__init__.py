@@ -2,7 +2,7 @@
 
 >>> import learned_mapping as lm
 >>> found = lm.regal.solve(lm.regal.Instance(graph), "brkga", samples=500)
->>> lm.regal.validate(graph, found.solution)
+>>> lm.regal.validate(graph, answer.solution)
 
 `mmap`, `mcm` and `regal` have ``solve``, ``METHODS``, ``PROBLEM``, ``validate`` and ``env`` each, `read_graph` and
 `read_program` read what they solve; all are imported when they are asked for.

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from learned_mapping.errors import shown
 
 COLUMN_INCHES = 6.8  # Width of the text column at 100 dots per inch.
-PHONE_INCHES = 4.0  # Width at which a figure's text can be read on a phone without scrolling.
+PHONE_INCHES = 3.6  # Width at which a figure's text can be read on a phone without scrolling.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#595959")
 INK, GRID, PAPER = "#222222", "#DDDDDD", "#FFFFFF"
 

@@ -1,5 +1,7 @@
 """Tests of the learner: it learns where it should, repairs what it samples, and repeats itself."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +14,7 @@ from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.mcm.agent import ppo
 from learned_mapping.mcm.agent.checkpoints import load_policy, save_policy
-from learned_mapping.mcm.agent.config import CANDIDATE, SAMPLE, agent_config
+from learned_mapping.mcm.agent.config import CANDIDATE, RANGES, SAMPLE, agent_config
 from learned_mapping.mcm.agent.features import padded_size
 from learned_mapping.mcm.agent.network import reading_of
 from learned_mapping.mcm.env import PartitionEnv
@@ -215,7 +217,9 @@ def test_checkpoint_round_trip(tmp_path):
 
 
 def test_unknown_choices_are_refused():
-    """Catches a misspelt option that silently does nothing."""
-    for bad in ({"mode": "both"}, {"credit": "none"}, {"rollouts": 21}):
+    """Catches a misspelt option that silently does nothing, and a number that no training can have."""
+    begun = {"begun": True, "credit": "exact"}
+    numbers = [{name: bad} for name in RANGES for bad in (-1, math.nan, "2")]
+    for bad in ({"mode": "both"}, {"credit": "none"}, {"rollouts": 21}, {"mode": "sample"} | begun, *numbers):
         with pytest.raises(InputError, match=next(iter(bad))):
             agent_config("full", **bad)

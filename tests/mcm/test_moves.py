@@ -40,7 +40,7 @@ def test_a_move_is_worth_what_the_model_says_of_the_moved_partition(family):
 
 
 def test_the_flow_of_a_move_is_the_difference_of_its_potential():
-    """Catches a link one off, and a sign; two ops of one second on three chips, the middle one empty."""
+    """Catches a link one off, and a sign; three ops of one second on three chips, the middle one empty."""
     seconds, y, latencies = np.ones(3), np.array([[0, 0, 2]]), np.array([[2.0, 0.0, 1.0]])
     gains, possible = flow_gains(seconds, y, latencies)
     assert possible[0].tolist() == [[False, True, True], [False, True, True], [True, True, False]]

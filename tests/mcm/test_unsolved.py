@@ -37,7 +37,8 @@ def test_nothing_repairs_a_sample():
 
 
 def test_a_penalty_teaches_step_by_step():
-    """Catches parameters that stop being numbers: all ops then go to chip 0, which looks like a perfect partition."""
-    config = agent_config("quick", rollouts=20, epochs=2)
-    actual = learn_unsolved(problem(36), config, np.random.default_rng(0), samples=100, reward=PENALTY)
-    assert actual["valid"] == 0 and 0.5 < actual["broken_last"] < 1
+    """Catches a reward that teaches nothing, and parameters that stop being numbers: all ops then go to chip 0, which
+    breaks no edge. Without learning the share of broken edges stays within .04 of the first."""
+    config = agent_config("quick", rollouts=20, epochs=4)
+    actual = learn_unsolved(problem(4), config, np.random.default_rng(0), samples=300, reward=PENALTY)
+    assert 0 < actual["broken_last"] < actual["broken_first"] - 0.2

@@ -93,6 +93,21 @@ def test_an_alignment_is_kept(tmp_path):
     assert program.fast_bytes == 960 and program.tensor_bytes.tolist() == [128, 64, 704]
     mapping = solve(program, "packing", samples=10).solution
     assert mapping.placed.all() and not np.any(mapping.offset % 64)
+    solution = tmp_path / "solution.csv"
+    for row, named in (("a,0,9,65,1", "offset"), ("a,0,8,65,0", "lower"), ("a,0,9,64,0", "size")):
+        solution.write_text("id,lower,upper,size,offset\n" + row + "\n")
+        with pytest.raises(InputError, match=f"line 2: {named}"):
+            read_mapping(solution, program)
+    solution.write_text("id,lower,upper,size,offset\na,0,9,65,64\n")
+    assert read_mapping(solution, program).placed.sum() == 2
+
+
+def test_few_bytes_return_no_more_than_all(tmp_path):
+    """Catches savings lost to rounding beside long times: a return above 1."""
+    path = tmp_path / "small.9.csv"
+    path.write_text(HEAD + "a,0,1,1\nb,0,1000000,1\nc,1,3,1\n")
+    program = read_minimalloc(path)
+    assert solve(program, "packing", samples=10).metrics["return"] == pytest.approx(1.0, abs=1e-9)
 
 
 HEAD = "id,lower,upper,size\n"

@@ -38,8 +38,8 @@ def examples():
     return collected
 
 
-def test_elites_come_best_first_and_follow_their_laws():
-    """Catches costs that are not their schedules', and devices named at random from elite to elite."""
+def test_elites_come_best_first_with_their_costs():
+    """Catches an order that is another's, and costs that are not their schedules'."""
     instance = Instance(random_graph(np.random.default_rng(3), "towers", 60))
     elites = find_elites(
         instance, origin_laws(instance, features(instance)), np.random.default_rng(0), evaluations=1000

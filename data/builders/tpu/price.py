@@ -61,7 +61,7 @@ class Source:
 def generation_of(program: Program) -> Generation:
     """The generation of TPU that a game is of; raises `InputError` for one that is not known."""
     name = program.metadata.get("generation", V4.name)
-    if name not in compiler.GENERATIONS:
+    if not isinstance(name, str) or name not in compiler.GENERATIONS:
         raise InputError(program.name, "generation", f"{name!r} is none of {', '.join(compiler.GENERATIONS)}")
     return compiler.GENERATIONS[name]
 

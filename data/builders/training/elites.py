@@ -29,7 +29,7 @@ ORIGINS = ("balanced_16_1", "balanced_4_1", "balanced_16_2", "eigenvector_2")
 """Vectors whose spectral laws make an elite each."""
 STRENGTH = 3.0
 ORDER_STRENGTH = 8.0
-"""For peak memory their priorities follow the rule `laws.FREED_LATE`."""
+"""For peak memory their priorities follow the rule `proposals.FREED_LATE`."""
 
 
 class Elites(NamedTuple):

@@ -1,7 +1,6 @@
 """``python -m builders.training.mmap_muzero PROGRAM``: a resumable training of the agent, or of one of its controls."""
 
 import argparse
-import dataclasses
 import os
 import sys
 from collections.abc import Sequence
@@ -58,8 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _train(options: argparse.Namespace) -> int:
     program, _ = compiled.load(options.program)
     changes = METHODS[options.method].settings | changes_from_json(parse_json(options.config.encode(), "--config"))
-    config = dataclasses.replace(config_for(program.num_buffers, **changes), iterations=options.iterations)
-    if options.seconds is None and not options.iterations:
+    if options.iterations:
+        changes["iterations"] = options.iterations
+    config = config_for(program.num_buffers, **changes)
+    if options.seconds is None and not config.iterations:
         raise InputError("--seconds", "", "give a limit in seconds or in iterations")
     name = options.name or f"{options.program}.{options.seed}"
     os.makedirs(options.out, exist_ok=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from learned_mapping.errors import InputError, is_whole
 from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph
-from learned_mapping.programs.json_io import Node, read_json
+from learned_mapping.programs.json_io import Node, expect_schema, read_json
 
 MIB = 2**20
 MAX_NUMBER = 1e30  # Of any field of a package.
@@ -55,6 +55,8 @@ def package_of(node: Node) -> ChipPackage:
     """
     names = [field.name for field in dataclasses.fields(ChipPackage)]
     fields = node.object((), ("schema", *names))
+    if "schema" in fields:
+        expect_schema(node, "package")
     values = {name: fields[name].number(0, MAX_NUMBER) for name in names[1:] if name in fields}
     if "chips" in fields:
         values["chips"] = fields["chips"].integer(1, MAX_CHIPS)

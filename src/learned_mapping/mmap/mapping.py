@@ -129,13 +129,21 @@ def offsets_of(program: Program, mapping: Mapping) -> dict[str, int]:
 
 def mapping_of_offsets(path: str | os.PathLike, program: Program) -> Mapping:
     """The mapping of a program of MiniMalloc that a solution's CSV describes; raises `InputError` naming the line."""
-    tensors = {name: n for n, name in enumerate(program.tensor_names)}
+    tensors, buffers = {name: n for n, name in enumerate(program.tensor_names)}, program.metadata.get("buffers")
+    buffers = {buffer.id: buffer for buffer in buffers} if isinstance(buffers, tuple) else {}  # in JSON no tuples are
     offset = np.full(program.num_tensors, NO_OFFSET)
     for number, row in enumerate(read_rows(path, placed=True), 2):
         n = tensors.get(row.id)
         if n is None:
             raise InputError(path, f"line {number}: id", f"{program.name} has no buffer {shown(row.id)!r}")
-        size = -(-row.size // row.alignment) * row.alignment
+        buffer = buffers.get(row.id, row)
+        if row[1:3] != buffer[1:3]:
+            fault = f"{row.lower} to {row.upper}, in {program.name} the buffer lives {buffer.lower} to {buffer.upper}"
+            raise InputError(path, f"line {number}: lower", fault)
+        unit = max(row.alignment, buffer.alignment)
+        if row.offset % unit:
+            raise InputError(path, f"line {number}: offset", f"{row.offset} is no multiple of the alignment {unit}")
+        size = -(-row.size // unit) * unit
         if size != program.tensor_bytes[n]:
             fault = f"{row.size}, in {program.name} the buffer has {program.tensor_bytes[n]} bytes"
             raise InputError(path, f"line {number}: size", fault)

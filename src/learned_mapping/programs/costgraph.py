@@ -121,7 +121,7 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
     for op, node in enumerate(nodes):
         if not node.name or not node.name.isprintable() or len(node.name) > MAX_NAME - 6:
             # A tensor is named after its op and its port.
-            fail(op, "name", f"expected a printable name, got {shown(node.name)!r}")
+            fail(op, "name", f"expected 1 to {MAX_NAME - 6} printable characters, got {shown(node.name)!r}")
         for known, key, field in ((op_of_id, node.id, "id"), (op_of_name, node.name, "name")):
             if key in known:
                 fail(op, field, f"{shown(key)!r} is also node[{known[key]}]'s")

@@ -17,8 +17,10 @@ from learned_mapping.programs.program import MAX_INSTRUCTIONS, NO_ALIAS, Program
 
 ENDINGS = (".csv", ".csv.gz")
 MAX_TIME = 10**15
+LONGEST = MAX_NAME - len("make ")  # An instruction has the name of what it makes.
 SECONDS_PER_BYTE = 1e-12
 """The saving of a byte in fast memory; a mapping's return is the share of the bytes that it places, up to rounding."""
+LASTS = 1e6  # Beside times that are longer yet a saving of some bytes would be lost to rounding.
 SYNONYMS = {"begin": "lower", "start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
 REQUIRED, OPTIONAL = ("id", "lower", "upper", "size"), ("alignment", "hint", "gaps", "offset")
 
@@ -75,8 +77,8 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
         if cell.get("gaps", "").strip():
             raise InputError(path, f"{where}: gaps", "a buffer that is absent for a while is not supported")
         name = cell["id"]
-        if not 0 < len(name) <= MAX_NAME or not name.isprintable():
-            raise InputError(path, f"{where}: id", f"expected 1 to {MAX_NAME} printable characters")
+        if not 0 < len(name) <= LONGEST or not name.isprintable():
+            raise InputError(path, f"{where}: id", f"expected 1 to {LONGEST} printable characters")
         if name in lines_of:
             raise InputError(path, f"{where}: id", f"{shown(name)!r} is that of line {lines_of[name]} too")
         lines_of[name] = number
@@ -93,8 +95,6 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
             raise InputError(path, f"{where}: upper", f"{upper} is not after lower, {lower}")
         alignment = whole("alignment", 1, MAX_BYTES) if "alignment" in cell else 1
         offset = whole("offset", 0, MAX_BYTES) if placed else None
-        if offset is not None and offset % alignment:
-            raise InputError(path, f"{where}: offset", f"{offset} is no multiple of the alignment {alignment}")
         if rows and alignment != rows[0].alignment:
             fault = f"{alignment}, line 2 has {rows[0].alignment}: one alignment for all buffers is supported"
             raise InputError(path, f"{where}: alignment", fault)
@@ -105,9 +105,10 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
 def read_minimalloc(path: str | os.PathLike) -> Program:
     """The program of a file: an instruction that makes each buffer, and one that uses it last.
 
-    All times together last a second. Nothing can be copied, and a buffer in fast memory saves `SECONDS_PER_BYTE` for
-    each byte, half of it where it is made and half at its last use. With an alignment, sizes
-    are rounded up and the capacity down to its multiples.
+    All times together last a second, or `LASTS` times the possible saving where that is less. Nothing can be copied,
+    and a buffer in fast memory saves `SECONDS_PER_BYTE` for each byte, half of it where it is made and half at its last
+    use. With an alignment, sizes are rounded up and the capacity down to its multiples. ``metadata["buffers"]`` are the
+    file's `Row`s.
     """
     capacity, rows = capacity_of(path), read_rows(path)
     unit = rows[0].alignment if rows else 1
@@ -119,7 +120,8 @@ def read_minimalloc(path: str | os.PathLike) -> Program:
     ends = [(row.upper, 0, i) for i, row in enumerate(rows)]
     starts = [(row.lower, 1, i) for i, row in enumerate(rows)]
     events = sorted(ends + starts)
-    steps, unit_s = [], 1.0 / (events[-1][0] - events[0][0])
+    lasts_s = min(1.0, LASTS * SECONDS_PER_BYTE * sum(sizes))
+    steps, unit_s = [], lasts_s / (events[-1][0] - events[0][0])
     for (time, starting, i), after in zip(events, [*events[1:], events[-1]]):
         buffer, lasts_s = [(i, bool(starting), NO_ALIAS)], (after[0] - time) * unit_s
         saves_s = 0.5 * SECONDS_PER_BYTE * sizes[i]
@@ -134,6 +136,7 @@ def read_minimalloc(path: str | os.PathLike) -> Program:
         tensor_bytes=sizes,
         tensor_is_parameter=[False] * len(rows),
         tensor_is_output=[False] * len(rows),
+        metadata={"buffers": tuple(rows)},
         source=path,
     )
 

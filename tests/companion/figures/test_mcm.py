@@ -89,7 +89,7 @@ def test_the_scatter_has_the_valid_partitions_normalised():
     points = figure.axes[0].lines[0]
     np.testing.assert_allclose(points.get_xdata(), [2.0, 1.0])
     np.testing.assert_allclose(points.get_ydata(), [3.0, 1.0])
-    assert "2 of one seed's 3 partitions run" in figure.axes[0].get_title()
+    assert "2 of a seed's 3 run" in figure.axes[0].get_title()
 
 
 def test_bars_say_what_does_not_fit():

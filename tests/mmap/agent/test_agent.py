@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import jax
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import methods
-from learned_mapping.mmap.agent.config import AgentConfig, changes_from_json, config_for
+from learned_mapping.mmap.agent.config import RANGES, AgentConfig, changes_from_json, config_for
 from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.rounds import round_config
 from learned_mapping.mmap.agent.search import make_decide
@@ -181,5 +182,12 @@ def test_settings_are_checked() -> None:
         changes_from_json(parse_json(json.dumps({"updates": "many"}).encode(), "x"))
     with pytest.raises(InputError, match="windows"):
         config_for(200, windows=100)
+    jax_games = {"jax_games": True, "true_dynamics": True, "reanalyse": 2}
+    wrong = [{"cold_games": 65}, {"patience": 9, "potential": False}, {"reanalyse": 2} | jax_games, {"atoms": 1}]
+    for changes in (*wrong, *({name: bad} for name in RANGES for bad in (-2e3, math.nan, "2"))):
+        with pytest.raises(InputError, match=next(iter(changes))):
+            config_for(200, **changes)
+    numbers = {field.name for field in dataclasses.fields(AgentConfig) if field.type in (int, float)}
+    assert set(RANGES) == numbers
     with pytest.raises(InputError, match="backup"):
         config_for(5000, backup=False)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from learned_mapping.programs.json_io import read_yaml
-from learned_mapping.style import PALETTE, new_figure
+from learned_mapping.style import COLUMN_INCHES, PALETTE, PHONE_INCHES, new_figure
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -35,6 +35,7 @@ def of(rows: Iterable[Row], metric: str) -> list[Row]:
 def new_panels(count: int, columns: int = 2, **kwargs: Any) -> tuple[Figure, list[Axes]]:
     """A figure of `count` panels, at most `columns` side by side; ``height`` as in `new_figure`, others are hidden."""
     columns = min(columns, count)
+    kwargs = {"width": PHONE_INCHES if columns == 1 else COLUMN_INCHES} | kwargs
     figure, grid = new_figure(-(-count // columns), columns, squeeze=False, **kwargs)
     for axes in grid.flat[count:]:
         axes.set_visible(False)
@@ -69,7 +70,8 @@ def finish(
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), loc=loc, ncols=ncols)
+    narrow = figure.get_figwidth() <= PHONE_INCHES
+    figure.legend(handles.values(), handles.keys(), loc=loc, ncols=min(ncols, 2) if narrow else ncols)
     return figure
 
 

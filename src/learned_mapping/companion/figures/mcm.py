@@ -20,7 +20,7 @@ from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.rules.constraints import EXAMPLE_PACKAGE, example_graph, obeys_acyclic
 from learned_mapping.mcm.searches.moves import move_arrays, single_moves
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.style import GRID, INK, PALETTE, byte_unit, new_figure
+from learned_mapping.style import GRID, INK, PALETTE, PHONE_INCHES, byte_unit, new_figure
 
 OK_COLOUR, BAD_COLOUR = PALETTE[2], PALETTE[1]
 BOX, LOAD = 0.74, 1.0  # A chip's width and height, in units of the distance between chips and of the longest load.
@@ -71,9 +71,9 @@ def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words:
     """A line per row with a curve, against partitions tried, and a level for each row without whose method has one.
 
     Learners are solid, searches dashed, with a dot between where they begin balanced, rules dotted.
-    The legend has the order of the ends.
+    The legend has the order of the ends, column by column.
     """
-    figure, axes = new_figure(height=3.4)
+    figure, axes = new_figure(width=PHONE_INCHES, height=2.9 + 0.09 * len(rows))
     for row in rows:
         colour = method_colour(row["method"])
         if "curve" in row:
@@ -84,7 +84,7 @@ def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words:
             axes.axhline(row["value"], label=row["method"], **({"color": colour} | levels[row["method"]]))
     axes.set(xscale="log", xlabel="partitions tried", **words)
     lines = sorted(axes.get_lines(), key=lambda line: -line.get_ydata()[-1])
-    axes.legend(handles=lines, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.legend(handles=lines, loc="outside lower center", ncols=2)
     return figure
 
 
@@ -106,7 +106,7 @@ def curves(result: Mapping[str, Any], metric: str, y_label: str, rules: tuple[st
 
 def best_so_far(curve: Mapping[str, Any]) -> Figure:
     """The best throughput by samples, of a `Result`'s curve."""
-    figure, axes = new_figure(height=2.4)
+    figure, axes = new_figure(width=PHONE_INCHES, height=2.4)
     axes.step(curve["samples"], curve["y"], where="post", color=method_colour("rl"))
     axes.set(xlabel="partitions tried", ylabel="results per second", ylim=(0.0, None))
     return figure
@@ -126,7 +126,7 @@ def credits_of_ops(graph: ComputationGraph, assignment: np.ndarray, package: Chi
         "flow": flow_gains(model.op_seconds, y[None], latencies[None]),
         "exact": (np.tanh(exact / SHARP)[None], allowed[None]),
     }
-    figure, panels = new_figure(3, 1, height=4.6, sharex=True)
+    figure, panels = new_figure(3, 1, width=PHONE_INCHES, height=4.6, sharex=True)
     panels[0].bar(range(package.chips), latencies * 1e3, color=PALETTE[0])
     panels[0].set(ylabel="ms per result", title="time of each chip")
     within = np.array([np.count_nonzero(y[:op] == y[op]) for op in range(len(y))]) / np.bincount(y)[y]
@@ -136,7 +136,7 @@ def credits_of_ops(graph: ComputationGraph, assignment: np.ndarray, package: Chi
         axes.axhline(0, color=INK, linewidth=1)
         colours = np.where(np.abs(push) < UNMOVED, GRID, np.where(push > 0, PALETTE[2], PALETTE[1]))
         axes.scatter(y - 0.35 + 0.7 * within, push, s=14, c=list(colours), zorder=2)
-        axes.set(ylabel="push", title=f"{kind}: up towards a later chip, down towards an earlier one")
+        axes.set(ylabel="push", title=f"{kind}: up is towards a later chip")
     panels[-1].set(xlabel="chip; its ops from left to right")
     return figure
 
@@ -147,12 +147,12 @@ def predicted_against_measured(result: Mapping[str, Any]) -> Figure:
     predicted, measured = (np.array(row["scatter"][name]) for name in ("predicted", "measured"))
     valid = measured > 0
     x, y = predicted[valid] / predicted[valid].min(), measured[valid] / measured[valid].min()
-    figure, axes = new_figure(height=3.6, width=4.8)
+    figure, axes = new_figure(width=PHONE_INCHES, height=3.6)
     axes.plot(x, y, "o", color=PALETTE[0], alpha=0.35, markersize=3, markeredgewidth=0, rasterized=True)
     end = max(x.max(), y.max()) * 1.02
     axes.plot([1, end], [1, end], color=INK, linewidth=1, linestyle="--", label="measured as predicted")
     axes.set(xlabel="predicted run time over the smallest", ylabel="measured run time over the smallest")
-    axes.set_title(f"{valid.sum()} of one seed's {len(valid)} partitions run, R = {np.corrcoef(x, y)[0, 1]:.3f}")
+    axes.set_title(f"{valid.sum()} of a seed's {len(valid)} run, R = {np.corrcoef(x, y)[0, 1]:.3f}")
     axes.legend(loc="lower right")
     return figure
 
@@ -160,12 +160,12 @@ def predicted_against_measured(result: Mapping[str, Any]) -> Figure:
 def method_bars(result: Mapping[str, Any]) -> Figure:
     """Throughput of each method's partition on silicon without noise, over the optimum's."""
     rows = [row for row in result["rows"] if row["metric"] == "over_optimum"]
-    figure, axes = new_figure(height=0.6 + 0.33 * len(rows))
+    figure, axes = new_figure(width=PHONE_INCHES, height=0.6 + 0.33 * len(rows))
     charts.bars(axes, range(len(rows)), rows, 0.8)
     for place, row in enumerate(rows):
         charts.write_beside(axes, f"{row['value']:.3f}" if row["value"] else "does not run", row["high"], place)
     axes.axvline(1, color=INK, linewidth=1, linestyle="--")
-    axes.set(xlabel="throughput on silicon over the static optimum's", xlim=(0, 1.25))
+    axes.set(xlabel="throughput over the static optimum's", xlim=(0, 1.25))
     charts.name_rows(axes, [row["method"] for row in rows])
     return figure
 

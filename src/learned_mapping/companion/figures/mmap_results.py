@@ -88,7 +88,7 @@ def drop_backup(rows: Rows) -> Figure:
     """Random play of `mmap.dropbackup`: the share of games with a dead end, where there are any."""
     lost = sorted(_of(rows, "lost"), key=lambda row: -row["value"])
     met = [row for row in lost if row["value"] > 0]
-    figure, axes = new_figure(height=2.6)
+    figure, axes = new_figure(width=PHONE_INCHES, height=2.6)
     look = {"color": method_colour("random"), "error_kw": {"linewidth": 1.0}}
     axes.bar(range(len(met)), [row["value"] for row in met], 0.6, yerr=charts.errors(met), **look)
     axes.set_title(f"random play: none on {len(lost) - len(met)} of {len(lost)} programs")
@@ -196,7 +196,7 @@ def latency_table(program: Program, instruction: str) -> Figure:
 def two_prices(rows: Rows) -> Figure:
     """Speedups over the compiler's mapping, a dot per mapping: by the latency model across, by the compiler upwards."""
     values = {(row["instance"], row["method"], row["metric"]): row["value"] for row in rows if row["instance"] != "all"}
-    figure, axes = new_figure(height=4.2)
+    figure, axes = new_figure(width=PHONE_INCHES, height=3.8)
     for method in ("hbm", "greedy-tuned", "edit-search", "muzero"):
         names = [name for name, other, metric in values if other == method and metric == "speedup"]
         points = [[values[n, method, metric] for n in names] for metric in ("speedup_model", "speedup")]
@@ -241,7 +241,7 @@ def buffers(rows: Rows, paper: Rows) -> Figure:
 
 def sizes_figure(groups: Mapping[str, np.ndarray]) -> Figure:
     """The sizes of the members of a set, by label -> [members] sizes in ops: for each size the share no larger."""
-    figure, axes = new_figure(height=2.6)
+    figure, axes = new_figure(width=PHONE_INCHES, height=2.6)
     for i, (label, sizes) in enumerate(groups.items()):
         ordered = np.sort(np.asarray(sizes, dtype=float))
         share = np.arange(len(ordered) + 1) / len(ordered)
@@ -264,7 +264,7 @@ def _log_sizes(axes: Axes, subs: Sequence[float] = (1, 2, 5), form: str = "{x:,.
 def bench_gaps(table: Mapping[str, Standing]) -> Figure:
     """The gap of the best mapping known of each program to its bound, in percent of the bound, smallest first."""
     gaps = sorted((100.0 * max(1.0 - row.best / row.bound, 0.0), name) for name, row in table.items())
-    figure, axes = new_figure(width=0.9 * PHONE_INCHES, height=2.6)
+    figure, axes = new_figure(width=PHONE_INCHES, height=2.6)
     values, place = [gap for gap, _ in gaps], range(1, len(gaps) + 1)
     axes.bar(place, values, color=PALETTE[0], width=0.8)
     look = {"ha": "right", "va": "top", "fontsize": 8, "textcoords": "offset points"}

@@ -9,6 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from learned_mapping.errors import InputError
+from learned_mapping.learning.settings import NOT_NEGATIVE, POSITIVE, Ranges, check_settings
 
 FIX, SAMPLE = "fix", "sample"
 SAMPLE_CREDIT, CANDIDATE, FLOW, EXACT = "sample", "candidate", "flow", "exact"
@@ -23,7 +24,7 @@ class AgentConfig:
 
     layers: int = 3  # GraphSAGE layers.
     width: int = 48  # Of every layer, of the policy network as well.
-    iterations: int = 1  # T of Eq. 7.
+    iterations: int = 1  # T of Eq. 7; a policy that is `begun` has no such steps.
     begun: bool = False
     """Whether samples begin at some y^(0) and make moves of one chip from there: `moves_policy`, whose credit is
     ``exact``; else `network`, a distribution over all chips."""
@@ -47,6 +48,11 @@ class AgentConfig:
     value_weight: float = 0.5  # Weight of the value's squared error.
 
 
+RANGES: Ranges = {
+    **dict.fromkeys(("layers", "width", "iterations", "rollouts", "minibatches", "epochs"), (1, 100_000)),
+    **dict.fromkeys(("moved", "clip"), POSITIVE),
+    **dict.fromkeys(("op_weight", "learning_rate", "entropy", "value_weight"), NOT_NEGATIVE),
+}
 SIZES = {
     "quick": {"layers": 2, "width": 32},
     "full": {"layers": 3, "width": 48},
@@ -72,9 +78,9 @@ def check_config(config: AgentConfig, source: object = "config") -> AgentConfig:
             raise InputError(source, name, f"{getattr(config, name)!r} is none of {', '.join(known)}")
     if config.begun != (config.credit == EXACT):
         raise InputError(source, "credit", "is exact where samples begin at a partition, and nowhere else")
-    for name in ("layers", "width", "iterations", "rollouts", "minibatches", "epochs"):
-        if not 1 <= getattr(config, name) <= 100_000:
-            raise InputError(source, name, f"must be at least 1, got {getattr(config, name)}")
+    if config.begun and config.mode != FIX:
+        raise InputError(source, "mode", f"is {FIX} where samples begin at a partition")
+    check_settings(config, RANGES, source)
     if config.rollouts % config.minibatches:
         raise InputError(source, "rollouts", f"{config.rollouts} is no multiple of {config.minibatches} mini-batches")
     return config

@@ -194,7 +194,7 @@ class ChipPolicy:
         """The credits learned from samples that were repaired to partitions.
 
         Args:
-          found: [B, N] int, y'.
+          partitions: [B, N] int, y'.
           latencies: [B, C] seconds of each chip under them.
           advantage: [B] of each sample.
         """

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from learned_mapping.errors import InputError
+from learned_mapping.learning.settings import COUNT, NOT_NEGATIVE, ONE_OR_MORE, POSITIVE, SHARE, Ranges, check_settings
 from learned_mapping.programs.json_io import Node
 
 LONG = 1000
@@ -153,24 +154,32 @@ at 1. The policy has no noise at the root, where every action is looked into any
 """
 
 
+RANGES: Ranges = {
+    **dict.fromkeys(("width", "latent", "id_width", "channels", "image_blocks", "blocks"), (1, MOST_WIDE)),
+    **dict.fromkeys(("games", "moves", "pace", "batch", "replay", "evaluation_games"), ONE_OR_MORE),
+    **dict.fromkeys(("windows", "own_windows", "cold_games", "simulations", "unroll", "updates", "reanalyse"), COUNT),
+    **dict.fromkeys(("patience", "clone", "evaluate_every", "iterations"), COUNT),
+    **dict.fromkeys(("cold_temperature", "limit", "clip"), POSITIVE),
+    **dict.fromkeys(("value_scale", "learning_rate", "weight_decay"), NOT_NEGATIVE),
+    **dict.fromkeys(("discount", "trace", "imitation", "confidence", "average"), SHARE),
+    "atoms": (2, MOST_WIDE), "drop_start": (-1e3, 1e3),
+}  # fmt: skip
 RULES: tuple[tuple[str, Callable[[AgentConfig], bool], str], ...] = (
     ("games", lambda c: 0 <= c.own_windows <= c.windows < c.games,
      "must be more than windows, and these no fewer than own_windows"),
-    ("moves", lambda c: min(c.moves, c.pace, c.batch) >= 1, "must be positive, as pace and batch"),
     ("true_dynamics", lambda c: not (c.true_dynamics and c.windows),
      "plays whole games only; set windows and own_windows to 0"),
     ("potential", lambda c: c.potential or not c.windows, "windows are relative to the game they follow"),
     ("backup", lambda c: c.backup or not (c.windows or c.demonstration or c.jax_games),
      "can be left out of whole games on the kernel only, with no demonstration"),
-    ("patience", lambda c: not c.patience or (c.backup and not (c.jax_games or c.clone or c.frozen)),
-     "starts anew only what learns from scratch, with Drop-backup, on the kernel; set it to 0"),
+    ("patience",
+     lambda c: not c.patience or (c.backup and c.potential and not (c.jax_games or c.clone or c.frozen)),
+     "starts anew only what learns from scratch, with Drop-backup and potential, on the kernel; set it to 0"),
     ("true_dynamics", lambda c: c.jax_games or not c.true_dynamics, "needs jax_games"),
     ("network", lambda c: c.network in SIZES, f"expected one of {', '.join(SIZES)}, got {{!r}}"),
-    ("imitation", lambda c: 0.0 <= c.imitation <= 1.0, "must be in [0, 1]"),
-    *((name, lambda c, name=name: 1 <= getattr(c, name) <= MOST_WIDE, f"must be in [1, {MOST_WIDE:,}]")
-      for name in ("width", "latent", "id_width", "channels", "image_blocks", "blocks", "atoms")),
-    *((name, lambda c, name=name: getattr(c, name) >= 0, "must be at least 0")
-      for name in ("unroll", "simulations", "patience")),
+    ("cold_games", lambda c: c.cold_games <= c.whole_games, "must be no more than the games without windows"),
+    ("reanalyse", lambda c: c.frozen or not (c.reanalyse and c.true_dynamics),
+     "asks the learned model, which true_dynamics leaves out; set it to 0"),
 )  # fmt: skip
 """Rules of a configuration: the setting to blame, the condition, and the fault without it, of its value."""
 
@@ -191,6 +200,7 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
         if name not in known:
             raise InputError("config", name, "is no setting of the agent")
     config = dataclasses.replace(config, **changes)
+    check_settings(config, RANGES)
     for name, holds, fault in RULES:
         if not holds(config):
             raise InputError("config", name, fault.format(getattr(config, name)))

@@ -148,7 +148,8 @@ def compared(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def searched(agent: MMapAgent, along: Along) -> dict[str, Any]:
-    """The search tree of the decision at which it disagrees most with the policy head, and what is true there.
+    """The search tree of the decision at which it disagrees most with the policy head, and what is true there;
+    a decision with three legal actions comes before one with two.
 
     ``nodes`` begin with the root: parent, action that led there, visits, value, reward, prior probability. ``exact`` is
     the outcome of each root action relative to the decision of the best game, in units; None where it is not legal.

@@ -21,8 +21,9 @@ import optax
 
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
+from learned_mapping.learning.settings import NOT_NEGATIVE, ONE_OR_MORE, Ranges, check_settings
 from learned_mapping.regal.agent.features import features, printed_alone
-from learned_mapping.regal.agent.network import Batch, bucket, make_batch
+from learned_mapping.regal.agent.network import MODELS, Batch, bucket, make_batch
 from learned_mapping.regal.agent.policy import BINS, policy_logits, random_parameters, sample, value
 from learned_mapping.regal.agent.rollouts import rollouts, uniform_cost
 from learned_mapping.regal.rules.instance import Instance
@@ -40,6 +41,14 @@ class Stage:
     ops: int
 
 
+BASELINES, ATTRIBUTES = ("group", "network"), ("all", "printed")
+RANGES: Ranges = {
+    **dict.fromkeys(("batch_graphs", "batch_ops"), ONE_OR_MORE),
+    **dict.fromkeys(("rate", "later_rate", "last_rate", "value_rate", "entropy"), NOT_NEGATIVE),
+    "seconds": NOT_NEGATIVE,
+}
+
+
 @dataclass(frozen=True)
 class ReinforceConfig:
     """Everything a training depends on besides its graphs."""
@@ -55,11 +64,20 @@ class ReinforceConfig:
     last_rate: float = 3e-4
     value_rate: float = 1e-3  # Of b(G)'s Adam.
     entropy: float = 4e-3  # Weight of the entropy, a mean over heads and ops.
-    baseline: str = "group"  # ``group``, the mean of the graph's other rollouts; or ``network``, b(G).
+    baseline: str = "group"  # Of `BASELINES`: the mean of the graph's other rollouts; or b(G).
     attributes: str = "all"
     """``all``, or ``printed``: the paper's alone. A policy reads all of them; its weights for the others stay 0."""
     model: str = "gnn"  # Of `network.MODELS`.
     start: str = ""  # Digest of the policy whose weights are the first ones; random weights where there is none.
+
+    def __post_init__(self) -> None:
+        """Raises `InputError` where a field is unusable."""
+        for name, known in (("baseline", BASELINES), ("attributes", ATTRIBUTES), ("model", MODELS)):
+            if getattr(self, name) not in known:
+                raise InputError("config", name, f"{getattr(self, name)!r} is none of {', '.join(known)}")
+        check_settings(self, RANGES)
+        if not self.stages or min(stage.rollouts for stage in self.stages) < 2:
+            raise InputError("config", "stages", "must be one or more, each of two rollouts or more")
 
 
 RECIPES: dict[str, dict[str, Any]] = {
