@@ -1,20 +1,33 @@
 """What callers hand to functions that index arrays by it: refused in one line, never cut off or wrapped round."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import learned_mapping as lm
+from by_hand import hand_graph
+from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.chip_package import ChipModel, check_package
+from learned_mapping.hardware.device_pair import check_pair
+from learned_mapping.hardware.memory_hierarchy import checked
+from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.repair.cp_sat import CpSatSolver, cp_sat_batch
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mmap.mapping import make_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.rules.play import Game
+from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import problem
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
 from learned_mapping.programs.graph import check_columns
 from learned_mapping.programs.json_io import read_json, write_json
+from learned_mapping.programs.program import NO_ALIAS, Step, program_of_steps
+from learned_mapping.regal.agent.rollouts import uniform_cost
 from learned_mapping.regal.schedule import Schedule
 
 TOY = toy_program()
@@ -86,3 +99,56 @@ def test_a_game_without_choice_has_a_solution_after_its_first_step():
     env.reset(seed=0)
     assert env.step(2)[2]
     assert env.unwrapped.solution is not None
+
+
+@pytest.mark.parametrize("wrong", ["1", None, True, [1.0, 2.0]])
+def test_a_machine_and_a_budget_are_made_of_numbers(wrong):
+    for handed in (
+        lambda: TOY.with_memory(copy_bytes_per_s=wrong if wrong is not None else "none"),
+        lambda: checked(lm.mmap.MemoryHierarchy(overhead_s=wrong)),
+        lambda: checked(lm.mmap.MemoryHierarchy(contention=wrong)),
+        lambda: check_package(lm.mcm.ChipPackage(link_bytes_per_s=wrong)),
+        lambda: check_pair(lm.regal.DevicePair(memory_bytes=wrong)),
+        lambda: Budget(seconds=wrong if wrong is not None else "none"),
+    ):
+        with pytest.raises(InputError, match="expected a number"):
+            handed()
+
+
+@pytest.mark.parametrize("text", ["abc", "0", "nan"])
+def test_the_length_of_a_calibration_is_checked(text):
+    """Catches an unchecked variable of the environment: a rate of 0, by which no budget ends."""
+    environment = {**os.environ, "LEARNED_MAPPING_CALIBRATION_S": text}
+    command = [sys.executable, "-c", "import learned_mapping.cli as c; raise SystemExit(c.main(['artifacts']))"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2 and ended.stderr.startswith("lmap: LEARNED_MAPPING_CALIBRATION_S: expected")
+
+
+def test_one_long_step_makes_no_copy_free():
+    """Catches a slack of Eq. 5 by the largest supply of all steps: 4 bytes copied while there is no supply."""
+    steps = [
+        Step("long", "fusion", [(0, True, NO_ALIAS)], [], [1e-2]),
+        Step("none", "fusion", [(1, True, NO_ALIAS)], [], [0.0]),
+        Step("use", "fusion", [(2, False, NO_ALIAS)], [0], [2e-6, 1e-6]),
+    ]
+    program = program_of_steps(
+        steps, name="long step", fast_bytes=64, copy_bytes_per_s=1e12, tensor_names=["a", "b", "p"],
+        tensor_bytes=[4, 4, 4], tensor_is_parameter=[False, False, True], tensor_is_output=[True, True, False],
+    )  # fmt: skip
+    late, early = (make_mapping(program, [2, 2, 0], [-1, -1, 0], [-1, -1, start], [-1, -1, 2]) for start in (1, 0))
+    assert not validate(program, late).valid and validate(program, early).valid
+
+
+def test_a_graph_that_takes_no_time_has_rewards():
+    """Catches a reward of 0 / 0, and a rate that is another's by 270 powers of ten."""
+    graph = hand_graph(3, [(0, 1), (1, 2)], op_seconds=[0.0] * 3)
+    assert uniform_cost(lm.regal.Instance(graph).arrays, (0,), 200, 2) == 1.0
+    timeless = hand_graph(3, [(0, 1), (1, 2)], tensor_bytes=[0] * 3)
+    env = PartitionEnv(ChipModel(timeless, lm.mcm.ChipPackage(chips=2, op_overhead_s=0.0)))
+    assert env.rollout(np.zeros((1, 3), int), np.random.default_rng(0))[1][0] / env.unit == pytest.approx(1.0)
+
+
+def test_a_game_plays_by_a_generator_to_a_whole_number():
+    for arguments in ((5,), (np.random.default_rng(0), "all")):
+        with pytest.raises(InputError):
+            Game(TOY).play_random(*arguments)

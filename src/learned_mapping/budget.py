@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Callable
-from numbers import Real
 
 from learned_mapping.clock import cpu_seconds
-from learned_mapping.errors import InputError, is_whole
+from learned_mapping.errors import InputError, is_whole, real
 
 
 class Budget:
@@ -36,7 +35,7 @@ class Budget:
     ):
         if seconds is None and samples is None:
             raise InputError("budget", "", "give a limit in seconds or in samples")
-        if seconds is not None and not (isinstance(seconds, Real) and seconds > 0):
+        if seconds is not None and not real(seconds, "budget", "seconds") > 0:
             raise InputError("budget", "seconds", f"must be a number above 0, got {seconds!r}")
         if samples is not None and not (is_whole(samples) and samples > 0):
             raise InputError("budget", "samples", f"must be a whole number above 0, got {samples!r}")

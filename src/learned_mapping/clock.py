@@ -10,6 +10,7 @@ others in as many counted seconds. Runs that learn are best compared on one mach
 import functools
 import os
 import platform
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,9 +18,15 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
+from learned_mapping.errors import InputError
+
 REFERENCE_RATE = 1.37e8
 """Steps of `_steps` per CPU second of the reference core, to which calibrated seconds refer."""
-CALIBRATION_S = float(os.environ.get("LEARNED_MAPPING_CALIBRATION_S", 2.0))
+_NAME = "LEARNED_MAPPING_CALIBRATION_S"
+_TEXT = os.environ.get(_NAME, "2")
+if not re.fullmatch(r"\d+(\.\d+)?", _TEXT, re.ASCII) or not float(_TEXT):
+    raise InputError(_NAME, "", f"expected a number of seconds above 0, got {_TEXT!r}")
+CALIBRATION_S = float(_TEXT)
 """CPU seconds of a calibration; pages and tests, which compare nothing by the clock, take fewer."""
 VALID_S = 600.0
 """A calibration is used for so many seconds of wall-clock, then made anew: neighbours come and go."""

@@ -1,6 +1,7 @@
 """The package's own exceptions. Each is raised where the fault enters and reads as one line."""
 
 from numbers import Integral
+from typing import Any
 
 MAX_SHOWN = 1000
 """Characters of a message's part that are shown: names and paths come from strangers and may be endless."""
@@ -44,6 +45,16 @@ def expect_type(value: object, kind: type, source: str) -> None:
 def is_whole(value: object) -> bool:
     """Whether a value is an integer of Python or NumPy, and no truth value."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def real(value: Any, source: object, field: str) -> float:
+    """A number of Python, NumPy or JAX as a float; raises `InputError` for all else, such as text and truth values."""
+    if isinstance(value, str | bytes | bool) or str(getattr(value, "dtype", "")) == "bool":
+        raise InputError(source, field, f"expected a number, got {value!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(source, field, f"expected a number, got {value!r}") from None
 
 
 class MissingNetworkError(InputError):

@@ -98,7 +98,7 @@ class MMap(_Mapping):
         self._steps, self._return = 0, 0.0
 
     def action_masks(self) -> np.ndarray:
-        """[3] bool, which actions are legal; all where the game is over."""
+        """[3] bool, which actions are legal; all where the game is over, as one without choice is from the start."""
         legal = self._games.legal[0].astype(bool)
         return legal | ~legal.any()
 
@@ -198,7 +198,7 @@ class Regal(_OneStep):
             raise InputError("environment", "evaluations", f"expected a whole number, got {evaluations!r}")
         self.evaluations = evaluations
         self._shape = (self.task.graph.num_ops, self.task.pair.devices + 1, 2)
-        self._uniform = uniform_cost(self.task.arrays, (0,), evaluations, 4) or 1.0  # where nothing takes time
+        self._uniform = uniform_cost(self.task.arrays, (0,), evaluations, 4)
         entries = int(np.prod(self._shape))
         super().__init__(self.task.graph, features(self.task).nodes, len(BINS), entries, render_mode)
 

@@ -28,7 +28,7 @@ globalThis.checks = (() => {
     const found = new Map(), walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const text = walker.currentNode.textContent.trim(), e = walker.currentNode.parentElement;
-      if (!text || !shown(e) || e.closest("script, style, mjx-container, .headerlink, :disabled")) continue;
+      if (!text || !shown(e) || e.closest("script, style, mjx-container, .headerlink, [aria-disabled=true]")) continue;
       const style = getComputedStyle(e), svg = e.closest("svg");
       if (svg && !svg.closest(".lm-explorable, .lm-figure")) continue;
       let ground = behind(svg ? svg.parentElement : e);

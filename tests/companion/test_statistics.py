@@ -93,6 +93,10 @@ def test_no_values_are_an_error():
     with pytest.raises(ValueError):
         statistics.interquartile_mean([])
     with pytest.raises(ValueError):
+        statistics.interquartile_mean([1.0, 2.0, 3.0, np.nan])
+    with pytest.raises(ValueError):
+        statistics.improvement_interval({}, {})
+    with pytest.raises(ValueError):
         statistics.bootstrap_interval({"a": []})
 
 

@@ -16,10 +16,10 @@
     let foresight = 1;
     const looks = button(below, "", () => { foresight = 1 - foresight; draw(); }, { "data-foresight": true });
     player(below, "sweep the price", () => {
-      const i = prices.indexOf(price.value);
-      price.set(prices[i + 1 < prices.length ? i + 1 : 0]);
+      const next = (prices.indexOf(price.value) + 1) % prices.length;
+      price.set(prices[next]);
       draw();
-      return i + 2 < prices.length;
+      return next + 1 < prices.length;
     }, 250);
     button(below, "find the best price", () => {
       let best = [-1]; // of equals the highest price

@@ -195,7 +195,7 @@
     return found;
   }
 
-  // Credits of ops, by the rules of mcm/agent/credit.py and mcm/searches/moves.py.
+  // Credits of ops, as in mcm/agent/credit.py and mcm/searches/moves.py, where a move may leave a chip empty.
   const POWER = 8, SHARP = 0.01; // as in searches.moves and agent.credit
 
   // Gains of an op one chip lower and one higher, [[down, up]] by op; as flow_gains, before the mean under the policy is taken off.
@@ -212,11 +212,12 @@
   }
 
   const moved = (at, op, side) => at.map((c, i) => (i === op ? c + side : c));
-  // The chain rule, all other ops staying: no edge runs back, none spans more than one link.
-  const allowed = (graph, at, op, side, chips) => at[op] + side >= 0 && at[op] + side < chips && graph.op_edges.every(([u, v]) => {
-    const y = moved(at, op, side);
-    return (u !== op && v !== op) || (y[u] <= y[v] && y[v] <= y[u] + 1);
-  });
+  // All other ops staying: no edge runs back, none spans more than one link, and no chip before the last is left empty.
+  const allowed = (graph, at, op, side, chips) => {
+    const y = moved(at, op, side), held = new Set(y);
+    const chained = ([u, v]) => (u !== op && v !== op) || (y[u] <= y[v] && y[v] <= y[u] + 1);
+    return y[op] >= 0 && y[op] < chips && held.size === Math.max(...y) + 1 && graph.op_edges.every(chained);
+  };
 
   function exact(graph, at, chips, link) {
     const share = graph.seconds.reduce((a, b) => a + b, 0) / chips;

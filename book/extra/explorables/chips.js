@@ -17,7 +17,7 @@
     const shuffled = (next) => { const order = graph.ops.map((_, i) => i); for (let i = n - 1; i > 0; i--) { const j = Math.floor(next() * (i + 1)); [order[i], order[j]] = [order[j], order[i]]; } return order; };
     button(repairs, "scatter", () => { const next = random(); do { at = graph.ops.map(() => Math.floor(next() * chips)); } while (!broken(at).length); scattered = at.slice(); told = ""; settle(); }, { "data-scatter": true });
     button(repairs, "repair by FIX", () => { if (broken(at).length) scattered = at.slice(); repair(at); }, { "data-repair": "fix" });
-    const again = button(repairs, "repair the same again", () => repair(scattered), { "data-repair": "again" });
+    const again = button(repairs, "repair the same again", () => { if (scattered) repair(scattered); }, { "data-repair": "again" });
     button(repairs, "draw one by SAMPLE", () => { const next = random(); at = rules.sampleRepair(new rules.Solver(graph, chips), shuffled(next), next); told = ""; settle(); }, { "data-repair": "sample" });
     player(repairs, "random search", () => {
       const next = random(), tried = rules.sampleRepair(new rules.Solver(graph, chips), shuffled(next), next), cost = (x) => rules.runtime(graph, x, chips, link.value);
@@ -88,9 +88,10 @@
       });
       list.replaceChildren(...faults.slice(0, 5).map((x) => h("li", { "data-rule": x.rule }, x.text)));
       const policy = data.found.zeroshot, beats = broken(policy).length ? null : throughput(policy), top = best ? throughput(best) : null;
-      again.disabled = !scattered;
+      again.setAttribute("aria-disabled", !scattered);
       if (top !== null && !faults.length && throughput(at) > top * 0.999999) open = true;
       for (const made of answers) made.hidden = !open;
+      if (open && document.activeElement === ask) answers[0].focus();
       ask.hidden = open;
       const steps = `${moved} move${moved === 1 ? "" : "s"}`;
       const others = `${beats === null ? "The policy's partition does not fit the memory" : `The policy's best of ${data.samples} reaches ${beats.toFixed(0)}`}; ${top === null ? "no partition fits" : `the optimum ${top.toFixed(0)}, on ${new Set(best).size} of the chips`}.`;

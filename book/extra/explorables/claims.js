@@ -23,10 +23,11 @@
     // The axis: 0 where the claim starts to point its own way, 1 where it counts as reproduced.
     function axis(c) {
       const [low, high] = c.reproduced, [least, most] = c.same;
-      const zero = low !== null ? least : most, one = low !== null ? low : high;
+      const below = low === null || (low === least && high !== null && most !== null); // reproduced is what is small
+      const zero = below ? most : least, one = below ? high : low;
       if (one === null || zero === null) return null;
       if (zero !== one) return (v) => (v - zero) / (one - zero);
-      const sign = low !== null ? 1 : -1, scale = Math.abs(one) || 1; // nothing lies between
+      const sign = below ? -1 : 1, scale = Math.abs(one) || 1; // nothing lies between
       return (v) => (sign * (v - one) >= 0 ? 1 : -0.1) + (sign * (v - one)) / scale;
     }
 
@@ -63,7 +64,7 @@
       const c = rows[at];
       detail.replaceChildren();
       if (!c) { f.say("No claim has this verdict."); return; }
-      const show = (m) => (m ? `${Number(m[0].toPrecision(4))} [${Number(m[1].toPrecision(4))}, ${Number(m[2].toPrecision(4))}]` : "–");
+      const show = (m) => (m ? `${Number(m[0].toPrecision(4))}${m[1] === m[2] ? "" : ` [${Number(m[1].toPrecision(4))}, ${Number(m[2].toPrecision(4))}]`}` : "–");
       detail.append(
         h("p", {}, h("strong", {}, c.text)),
         h("p", {}, `The paper: ${c.number}. ${c.printed === null ? `No diamond: ${c.unprinted}.` : `In the unit of the measure: ${Number(c.printed.toPrecision(4))}.`}`),

@@ -5,6 +5,7 @@
   const kinds = { sample: (graph) => graph.seconds.map(() => [0, 0]), flow, exact };
 
   lm.explorables.credits = function (root, data) {
+    const LEAST = 0.01; // a smaller push draws no arrow
     const { frame, select, button, s } = lm.ui, graph = data.graph, chips = data.chips, link = data.link_bytes_per_s, n = graph.ops.length;
     const f = frame(root, "credits"), p = f.picture((w) => 40 + (w < 520 ? 30 : 26) * n + 96, "credits of ops"), place = [];
     let at = data.begin.slice(), kind = "flow";
@@ -16,7 +17,7 @@
     const throughput = (x) => 1 / lm.chips.runtime(graph, x, chips, link);
 
     function largest() {
-      let best = null, most = 0.05;
+      let best = null, most = LEAST;
       kinds[kind](graph, at, chips, link).forEach((pair, op) => pair.forEach((g, i) => { if (g > most && allowed(graph, at, op, 2 * i - 1, chips)) { most = g; best = [op, 2 * i - 1]; } }));
       return best;
     }
@@ -34,10 +35,10 @@
       p.text(left - 8, bottom + 40, "µs a result", { "text-anchor": "end" });
       graph.ops.forEach((name, op) => {
         const [down, up] = gains[op], push = Math.max(up, down, 0) * (up >= down ? 1 : -1), side = push > 0 ? 1 : -1; // no arrow where both lose
-        const able = Math.abs(push) > 0.01 && allowed(graph, at, op, side, chips);
+        const able = Math.abs(push) > LEAST && allowed(graph, at, op, side, chips);
         const x = left + (at[op] + 0.5) * lane, y = 26 + row * (place[op] + 0.5), reach = Math.min(lane / 2, 18 + (lane / 2) * Math.min(Math.abs(push), 1));
         p.text(left - 8, y + 4, name.length > 14 ? `${name.slice(0, 13)}…` : name, { "text-anchor": "end" });
-        if (Math.abs(push) > 0.01) p.add("path", { d: `M${x} ${y}H${x + side * reach}m${-side * 6} -5l${side * 6} 5l${-side * 6} 5`, class: able ? "lm-edge lm-edge-bad" : "lm-edge", fill: "none" });
+        if (Math.abs(push) > LEAST) p.add("path", { d: `M${x} ${y}H${x + side * reach}m${-side * 6} -5l${side * 6} 5l${-side * 6} 5`, class: able ? "lm-edge lm-edge-bad" : "lm-edge", fill: "none" });
         const words = able ? `moves to chip ${at[op] + side}` : "stays";
         const node = p.add("g", { class: "lm-op", tabindex: 0, role: "button", "data-op": op, "data-push": push.toFixed(4), "aria-label": `${name}, chip ${at[op]}, push ${push.toFixed(2)}: ${words}` });
         node.append(s("circle", { cx: x, cy: y, r: row / 2 - 4 }));

@@ -118,7 +118,8 @@
         }).observe(box);
       },
       read() {
-        const found = decodeURIComponent(location.hash.slice(1));
+        let found = "";
+        try { found = decodeURIComponent(location.hash.slice(1)); } catch (error) { /* a damaged link */ }
         if (!found.startsWith(`${name}:`)) return {};
         root.scrollIntoView();
         return Object.fromEntries(new URLSearchParams(found.slice(name.length + 1)));

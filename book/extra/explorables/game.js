@@ -9,15 +9,16 @@
     const scores = h("div", { class: "lm-picture" }), trees = h("div", { class: "lm-picture", hidden: true });
     f.live.append(scores, trees);
     const q = lm.ui.picture(scores, 118, "returns"), r = lm.ui.picture(trees, 230, "the agent's search tree");
+    const anew = () => { watch.stop(); kept = []; begin(); };
     const toyBytes = (mib) => Math.max(1, Math.round((data.toy.fast_bytes * mib) / 3));
     let game = null, kept = [], watching = false, greedy = 0, optimum = null;
-    const which = select(f.bar, "program", [["perceptron", "a perceptron's training step, 34 buffers"], ["toy", "the toy of six buffers"]], () => { capacity.tell(); kept = []; begin(); });
-    const capacity = slider(f.bar, { name: "capacity", label: "fast memory", values: data.capacities, value: 3, show: (v) => (which.value === "toy" ? `${toyBytes(v)} bytes` : `${v} MiB`), change: () => { kept = []; begin(); } });
-    const bandwidth = slider(f.bar, { name: "bandwidth", label: "copy speed", values: data.bandwidths, value: 1, show: (v) => `${v} ×`, change: () => { kept = []; begin(); } });
+    const which = select(f.bar, "program", [["perceptron", "a perceptron's training step, 34 buffers"], ["toy", "the toy of six buffers"]], () => { capacity.tell(); anew(); });
+    const capacity = slider(f.bar, { name: "capacity", label: "fast memory", values: data.capacities, value: 3, show: (v) => (which.value === "toy" ? `${toyBytes(v)} bytes` : `${v} MiB`), change: anew });
+    const bandwidth = slider(f.bar, { name: "bandwidth", label: "copy speed", values: data.bandwidths, value: 1, show: (v) => `${v} ×`, change: anew });
     const buttons = NAMES.map((name, action) => button(actions, name, () => play(action), { "data-action": action }));
     const moves = slider(below, { name: "moves", label: "move", min: 0, max: 0, value: 0, change: (v) => { game.back(0); kept.slice(0, v).forEach((a) => game.step(a)); show(); } });
     button(below, "undo", () => { if (game.moves.length) { do game.back(game.moves.length - 1); while (forced() >= 0 && game.moves.length); kept = game.moves.map((m) => m.action); goOn(); show(); } }, { "data-undo": true });
-    button(below, "start again", () => { kept = []; begin(); });
+    button(below, "start again", anew);
     player(below, "play on greedily", () => {
       if (game.over) return false;
       const best = [1, 0, 2].find((a) => game.outcomes[a].legal);
@@ -61,7 +62,8 @@
 
     function play(action, byAgent = false) {
       if (!byAgent) { watching = false; watch.stop(); }
-      if (game.over || !game.outcomes[action].legal) return;
+      if (game.over) return;
+      if (!game.outcomes[action].legal) { f.say(`${NAMES[action]} is not legal: ${game.outcomes[action].why}.`); return; }
       game.step(action);
       goOn();
       kept = game.moves.map((m) => m.action);
@@ -104,7 +106,7 @@
       moves.set(here);
       buttons.forEach((made, action) => {
         const o = game.over ? null : game.outcomes[action];
-        made.disabled = !o || !o.legal;
+        made.setAttribute("aria-disabled", !o || !o.legal); // not disabled: it keeps the keyboard
         made.textContent = `${NAMES[action]}${o && o.legal && action !== lm.DROP ? `: saves ${words(o.reward)}` : ""}`;
         made.title = o && !o.legal ? o.why : "";
       });
@@ -195,7 +197,7 @@
       if (event.target.tagName === "SELECT" || event.ctrlKey || event.metaKey || event.altKey) return;
       const action = LETTERS.indexOf(event.key.toUpperCase());
       if (action >= 0 && event.key.length === 1) play(action);
-      else if (event.key === "u" || event.key === "Backspace") root.querySelector("[data-undo]").click();
+      else if (event.key.toUpperCase() === "U" || event.key === "Backspace") root.querySelector("[data-undo]").click();
     });
     const link = f.read();
     if (link.program === "toy") which.value = "toy";

@@ -1,7 +1,7 @@
 // The race: the genetic algorithm with uniform mutants, with REGAL's laws and with the eigenvector's, side by side.
 "use strict";
 (function (lm) {
-  const LANES = [["brkga", "uniform mutants (BRKGA)", "lm-line-0"], ["regal", "REGAL's laws", "lm-line-1"], ["fiedler", "the eigenvector's", "lm-line-2"], ["yours", "yours", "lm-line-3"]];
+  const LANES = [["brkga", "uniform mutants (BRKGA)", "lm-line-0", "BRKGA"], ["regal", "REGAL's laws", "lm-line-1", "REGAL"], ["fiedler", "the eigenvector's", "lm-line-2", "eigenvector"], ["yours", "yours", "lm-line-3", "yours"]];
   const GENERATION = 80; // evaluations
 
   lm.explorables.race = function (root, data) {
@@ -13,17 +13,17 @@
     const many = h("div", { class: "lm-picture" }), limit = data.evaluations;
     f.live.insertBefore(many, law);
     const m = lm.ui.picture(many, 152, "how thirty races end");
-    let at = data.graphs[0], problem = prepare(at.graph, data.devices), n = problem.n, ended = 0;
+    let at = data.graphs[0], problem = prepare(at.graph, data.devices), n = problem.n, ended = 0, judged = false;
     let seed = 1, runs = {}, curves = {}, shown = "regal", changed = null;
     const which = select(f.bar, "graph", data.graphs.map((one, i) => [String(i), one.name]), (i) => { choose(Number(i)); begin(); });
     player(f.bar, "race", () => advance(2), 60);
     button(f.bar, "one generation", () => advance(1), { "data-step": true });
     button(f.bar, "start again", () => { seed += 1; begin(); });
-    const thirty = player(f.bar, `race ${data.races} times`, () => { ended = ended >= data.races ? 1 : ended + 1; draw(); return ended < data.races; }, 60);
+    const thirty = player(f.bar, `race ${data.races} times`, () => { ended = ended >= data.races ? 1 : ended + 1; judged = ended === data.races; draw(); return !judged; }, 60);
     thirty.button.dataset.many = "";
     const whose = select(f.bar, "schedule of", LANES.map(([k, words]) => [k, words]), (v) => { shown = v; draw(); });
     const op = slider(knobs, { name: "op", label: "op", min: 0, max: n - 1, value: 3, show: (v) => at.graph.ops[v], change: () => { load(); draw(); } });
-    const steps = [0.5, 1, 1.5, 2, 3, 5, 8];
+    const steps = [0.5, 1, 1.5, 2, 3, 4, 5, 8];
     const alpha = slider(knobs, { name: "alpha", label: "α of device 0", values: steps, value: 1, change: mine });
     const beta_ = slider(knobs, { name: "beta", label: "β of device 0", values: steps, value: 1, change: mine });
 
@@ -60,6 +60,7 @@
     const over = () => runs.brkga.evaluations + GENERATION > limit;
 
     function begin() {
+      judged = false;
       runs = {
         brkga: started(null), regal: started(at.laws.regal), fiedler: started(at.laws.fiedler), yours: started(changed || at.laws.regal),
       };
@@ -96,7 +97,7 @@
       drawMany();
       drawLaw();
       drawPlan();
-      f.say(ended === data.races ? verdict() : `${over() ? "The race is over, and one race proves nothing. " : ""}Generation ${runs.brkga.generation}, ${runs.brkga.evaluations} evaluations. Gap: ${LANES.filter(([k]) => k !== "yours" || changed).map(([k, words]) => `${words} ${gap(runs[k].best.cost).toFixed(1)} %`).join(", ")}.`);
+      f.say(judged ? verdict() : `${over() ? "The race is over, and one race proves nothing. " : ""}Generation ${runs.brkga.generation}, ${runs.brkga.evaluations} evaluations. Gap: ${LANES.filter(([k]) => k !== "yours" || changed).map(([k, words]) => `${words} ${gap(runs[k].best.cost).toFixed(1)} %`).join(", ")}.`);
       f.write({ graph: which.value, seed, op: op.value, alpha: alpha.value, beta: beta_.value, show: shown });
     }
 
@@ -104,9 +105,9 @@
     function drawMany() {
       const { width } = m.clear(), left = narrow(width) ? 92 : 170, w = width - left - 60, lanes = LANES.filter(([k]) => at.ends[k]), most = Math.max(1, ...lanes.flatMap(([k]) => at.ends[k].map(gap))), x = (v) => left + (w * gap(v)) / most;
       m.text(4, 14, `${ended} of ${data.races} races${narrow(width) ? "" : `, ${limit} evaluations each`}: a dot where each ends`, { class: "lm-strong" });
-      lanes.forEach(([k, words, line], i) => {
+      lanes.forEach(([k, words, line, short], i) => {
         const y = 40 + 34 * i, ends = at.ends[k].slice(0, ended);
-        m.text(left - 8, y + 4, narrow(width) ? words.split(" ").at(-1) : words, { "text-anchor": "end" });
+        m.text(left - 8, y + 4, narrow(width) ? short : words, { "text-anchor": "end" });
         m.add("line", { x1: left, x2: left + w, y1: y, y2: y, class: "lm-edge" });
         ends.forEach((v, j) => m.add("circle", { cx: x(v), cy: y - 9 + ((j * 7) % 19), r: 2.5, class: "lm-gene", "fill-opacity": 0.6, "data-lane": k }));
         if (!ended) return;

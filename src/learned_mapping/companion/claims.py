@@ -39,7 +39,7 @@ LEARNERS: dict[str, dict[str, float]] = {
 """Learners -> the least that their rows of these metrics must say on an instance that counts for a
 claim. ``games_worth`` counts the decisions of windows too."""
 MEANING = {
-    "reproduced": "the stored result reaches the paper's number, with its whole interval",
+    "reproduced": "the stored result reaches the paper's number, with its whole interval where it has one",
     "same direction": "it points the same way and stays short of the number",
     "undecided": "its interval holds both directions",
     "not reproduced": "it does not",
@@ -151,7 +151,11 @@ def _claim(node: Node) -> Claim:
     measured = [name for name in ("measure", "reproduced", "same_direction") if name in cells]
     if ("not_testable" in cells) == bool(measured) or len(measured) not in (0, 3):
         node.fail("a claim has either 'measure', 'reproduced' and 'same_direction', or 'not_testable'")
-    return Claim(**{name: READERS.get(name, Node.string)(cell) for name, cell in cells.items()})
+    claim = Claim(**{name: READERS.get(name, Node.string)(cell) for name, cell in cells.items()})
+    (low, high), (least, most) = claim.reproduced, claim.same_direction
+    if max(low, least) > min(high, most):
+        node.fail("between 'reproduced' and 'same_direction' there is a gap")
+    return claim
 
 
 def _value(term: ast.expr) -> float:
@@ -251,7 +255,7 @@ def learned_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, An
             mine = [row for row in mine if row["instance"] == rule.rows.get("instance")] or mine
             if not mine:
                 return []
-            short |= {row["instance"] for row in mine if row["value"] < least}
+            short |= {row["instance"] for row in mine if row["value"] is None or row["value"] < least}
     if short and ("instance" in rule.rows or "all" in short):
         return []
     return [row for row in rows if row["instance"] not in short]
@@ -274,11 +278,13 @@ def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:
     if not pairs:
         return None
     if rule.kind == "share_better":
-        return _joined(rule, [Measured(*[float(a.value > b.value)] * 3) for a, b in pairs])
+        better = [(a.value > b.value, a.low > b.high, a.high > b.low) for a, b in pairs]
+        return _joined(rule, [Measured(*map(float, ends)) for ends in better])
     if rule.kind == "ratio":
         if any(b.low <= 0 for _, b in pairs):
             return None
-        return _joined(rule, [Measured(a.value / b.value, a.low / b.high, a.high / b.low) for a, b in pairs])
+        ends = [[x / y for x in (a.low, a.high) for y in (b.low, b.high)] for a, b in pairs]
+        return _joined(rule, [Measured(a.value / b.value, min(e), max(e)) for (a, b), e in zip(pairs, ends)])
     return _joined(rule, [Measured(a.value - b.value, a.low - b.high, a.high - b.low) for a, b in pairs])
 
 

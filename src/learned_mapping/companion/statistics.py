@@ -24,8 +24,8 @@ def interquartile_mean(values: Any, axis: int = -1) -> np.ndarray:
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64), axis=axis)
     count = ordered.shape[axis]
-    if count == 0:
-        raise ValueError("the interquartile mean of no values")
+    if count == 0 or np.isnan(ordered).any():
+        raise ValueError("the interquartile mean of no values, or of what is no number")
     cut = count // 4
     return np.take(ordered, np.arange(cut, count - cut), axis=axis).mean(axis=axis)
 
@@ -97,6 +97,7 @@ def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
 
 def improvement_interval(scores: Scores, baseline: Scores) -> tuple[float, float]:
     """Stratified bootstrap interval of `probability_of_improvement`: (low, high)."""
+    _check_tasks(scores, baseline)
     generator = np.random.default_rng(0)
     wins = [_wins(*(_resampled(side[task], generator) for side in (scores, baseline))) for task in scores]
     return percentiles(np.mean(wins, axis=0))
@@ -150,6 +151,8 @@ def _contrast(
     pairs = [(scores[task], baseline[task]) for task in scores]
     value = float(np.mean([of(np.mean(ours)) - of(np.mean(theirs)) for ours, theirs in pairs]))
     if over_tasks:
+        if any(len({len(runs) for runs in side}) > 1 for side in zip(*pairs)):
+            raise ValueError("tasks are drawn anew only where a method has equally many runs of each")
         tasks, generator = drawn_tasks(len(scores)), np.random.default_rng(1)
         sides = (np.array(side, dtype=np.float64) for side in zip(*pairs))
         ours, theirs = (of(drawn_anew(side, tasks, generator).mean(axis=2)) for side in sides)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.errors import InputError, is_whole
+from learned_mapping.errors import InputError, is_whole, real
 from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph
 from learned_mapping.programs.json_io import Node, expect_schema, read_json
 
@@ -76,9 +76,9 @@ def check_package(package: ChipPackage) -> None:
     if not is_whole(package.chips) or not 1 <= package.chips <= MAX_CHIPS:
         raise InputError("chips", "chips", f"expected an integer in [1, {MAX_CHIPS}], got {package.chips!r}")
     for name in ("flop_per_s", "sram_bytes", "sram_bytes_per_s", "weight_bytes_per_s", "link_bytes_per_s"):
-        if not (value := float(getattr(package, name))) > 0:
+        if not (value := real(getattr(package, name), "chips", name)) > 0:
             raise InputError("chips", name, f"must be above 0, got {value}")
-    if not 0 <= float(package.op_overhead_s) < float("inf"):
+    if not 0 <= real(package.op_overhead_s, "chips", "op_overhead_s") < float("inf"):
         raise InputError("chips", "op_overhead_s", f"must be at least 0 and finite, got {package.op_overhead_s}")
 
 

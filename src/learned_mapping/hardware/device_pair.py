@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from learned_mapping.errors import InputError, is_whole
+from learned_mapping.errors import InputError, is_whole, real
 from learned_mapping.programs.graph import MAX_TOTAL_BYTES, ComputationGraph
 
 GIB = 2**30
@@ -58,7 +58,7 @@ def check_pair(pair: DevicePair) -> None:
     if pair.transfers not in TRANSFERS:
         raise InputError("devices", "transfers", f"expected one of {', '.join(TRANSFERS)}, got {pair.transfers!r}")
     for name in ("memory_bytes", "flop_per_s", "bytes_per_s"):
-        value = float(getattr(pair, name))
+        value = real(getattr(pair, name), "devices", name)
         if not (np.isfinite(value) and value > 0):
             raise InputError("devices", name, f"must be above 0 and finite, got {value}")
 

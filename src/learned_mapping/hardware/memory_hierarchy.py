@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from learned_mapping.errors import InputError, expect_type
+from learned_mapping.errors import InputError, expect_type, real
 from learned_mapping.programs.program import Program
 
 COPY, NO_COPY, DROP = 0, 1, 2  # Codes of the actions in a mapping (paper 1, section 4.2).
@@ -253,12 +253,12 @@ def checked(machine: MemoryHierarchy) -> MemoryHierarchy:
     """The machine; raises `InputError` unless it is one and every parameter usable."""
     expect_type(machine, MemoryHierarchy, "machine")
     for name in ("hbm_bytes_per_s", "cmem_bytes_per_s", "copy_bytes_per_s", "cmem_bytes", "peak_flop_per_s"):
-        value = float(getattr(machine, name))
+        value = real(getattr(machine, name), "machine", name)
         if not (np.isfinite(value) and value > 0):
             raise InputError("machine", name, f"must be above 0 and finite, got {value}")
-    if not (np.isfinite(machine.overhead_s) and machine.overhead_s >= 0):
+    if not 0 <= real(machine.overhead_s, "machine", "overhead_s") < np.inf:
         raise InputError("machine", "overhead_s", f"must be finite and not negative, got {machine.overhead_s}")
-    slowdown = machine.contention * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
+    slowdown = real(machine.contention, "machine", "contention") * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
     if not (0 <= machine.contention <= 1 and slowdown < 1):
         fault = f"{machine.contention} must be in [0, 1] and leave HBM some bandwidth"
         raise InputError("machine", "contention", fault)

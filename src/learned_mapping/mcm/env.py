@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, GraphWork
+from learned_mapping.hardware.chip_package import LEAST_S, ChipModel, ChipPackage, GraphWork
 from learned_mapping.hardware.in_jax import chip_latencies
 from learned_mapping.mcm.agent.features import GraphFeatures, graph_features
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
@@ -78,7 +78,7 @@ class PartitionEnv:
     @cached_property
     def unit(self) -> float:
         """Learners see throughput over this: that of the naive greedy by the analytical model."""
-        return 1.0 / max(self.model.runtime(naive_greedy(self.model, self.arrays)), 1e-300)
+        return 1.0 / max(self.model.runtime(naive_greedy(self.model, self.arrays)), LEAST_S)
 
     @cached_property
     def moves(self) -> MoveArrays:
@@ -97,7 +97,7 @@ class PartitionEnv:
         return graph_features(self.graph, state.work, state.package, jnp)
 
     def step(self, state: PackageState, action: jax.Array, key: jax.Array) -> tuple[PackageState, jax.Array]:
-        """(state with the repaired partition, [] its throughput in results per second, 0 where it takes no time).
+        """(state with the repaired partition, [] its throughput in results per second).
 
         An illegal action changes nothing and earns nothing: a candidate with a chip that is not there, weights that are
         negative, not finite or all 0 of some op.
@@ -127,7 +127,7 @@ class PartitionEnv:
 
         assignment = jax.pure_callback(repair_rows, shape, action, key, vmap_method="broadcast_all")
         runtime = chip_latencies(state.work, assignment, state.package).max()
-        reward = jnp.where(legal & (runtime > 0), 1.0 / jnp.where(runtime > 0, runtime, 1.0), 0.0)
+        reward = jnp.where(legal, 1.0 / jnp.maximum(runtime, LEAST_S), 0.0)
         return state._replace(assignment=jnp.where(legal, assignment, state.assignment)), reward
 
     def rollout(

@@ -74,12 +74,14 @@ def reset(program: EnvProgram, capacity: int) -> EnvState:
       capacity: C, slots for allocations; see `capacity_for`. Static under jit.
 
     Raises:
-      InputError: no slot, or not inside `exact`.
+      InputError: no slot, no buffers, or not inside `exact`.
     """
     require_exact("mmap.env")
     if not is_whole(capacity) or capacity < 1:
         raise InputError("environment", "capacity", f"expected a whole number above 0, got {capacity!r}")
     num_buffers, num_tensors, num_groups = len(program.size), len(program.in_hbm_from), len(program.num_groups)
+    if not num_buffers:
+        raise InputError("environment", "program", "has no buffers to decide")
     integer, no = jnp.int32, jnp.zeros((), bool)
     zero, nothing = jnp.zeros((), integer), jnp.zeros((), program.supply_s.dtype)
     position = Position(

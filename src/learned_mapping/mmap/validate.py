@@ -17,7 +17,7 @@ from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.programs.program import Program
 from learned_mapping.verdict import LISTED, Verdict, Violation, Violations
 
-TOLERANCE = 1e-9  # Relative slack on seconds of supply and demand, for the rounding of sums.
+TOLERANCE, ROUNDING = 1e-9, 1e-12  # Slack on a copy's seconds: relative to its demand, and to the largest supply.
 
 CAPACITY = "section 4.1 capacity"
 OVERLAP = "section 4.1 no overlap"
@@ -215,7 +215,7 @@ class _Judge:
     def use_supply(self, b: int, low: int, high: int, direction: int) -> None:
         """Eq. 5 and 6 for a copy over the steps low..high, from the one nearest to the instruction on."""
         demand = float(self.program.buffer_demand_s[b])
-        slack = TOLERANCE * max(demand, self.largest_supply)
+        slack = TOLERANCE * demand + ROUNDING * self.largest_supply
         left, needed, length = demand, 0, max(high - low + 1, 0)
         step = self.with_supply(high if direction < 0 else low, direction)
         while left > 0 and low <= step <= high:

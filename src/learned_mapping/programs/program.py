@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from learned_mapping.drawn import Drawn
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, real
 from learned_mapping.programs.graph import (
     MAX_BYTES,
     MAX_SECONDS,
@@ -154,7 +154,8 @@ class Program(Drawn):
           InputError: the memory is negative or no whole number, or the bandwidth not above 0.
         """
         fast_bytes = self.fast_bytes if fast_bytes is None else fast_bytes
-        copy_bytes_per_s = self.copy_bytes_per_s if copy_bytes_per_s is None else float(copy_bytes_per_s)
+        rate = self.copy_bytes_per_s if copy_bytes_per_s is None else copy_bytes_per_s
+        copy_bytes_per_s = real(rate, "memory", "copy_bytes_per_s")
         _check_memory("memory", fast_bytes, copy_bytes_per_s)
         return replace(self, fast_bytes=int(fast_bytes), copy_bytes_per_s=copy_bytes_per_s)
 
@@ -269,7 +270,7 @@ def program_of_steps(steps: Sequence[Step], **fields: Any) -> Program:
 
 
 def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) -> None:
-    if not isinstance(fast_bytes, Real) or fast_bytes % 1:
+    if not isinstance(fast_bytes, Real) or isinstance(fast_bytes, bool) or fast_bytes % 1:
         raise InputError(source, "memory.fast_bytes", f"expected a whole number, got {fast_bytes!r}")
     memory = {"memory.fast_bytes": (fast_bytes, MAX_BYTES), "memory.copy_bytes_per_s": (copy_bytes_per_s, 1e18)}
     check_columns(source, **{field: ([value], float, 1, 0, high) for field, (value, high) in memory.items()})

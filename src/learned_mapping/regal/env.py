@@ -162,6 +162,7 @@ def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float
     def run(arrays: Arrays, seed: int, evaluations: int, chosen: np.ndarray) -> np.ndarray:
         return rollouts(arrays, chosen[:, : len(arrays.seconds)], bins, stream(seed), evaluations)
 
+    legal &= ~state.done
     rewards = jnp.where(legal, -_call(run, laws.shape[:1], state, seed, laws) / state.uniform_cost, 0.0)
     return state._replace(done=state.done | legal.any()), rewards.reshape(choices.shape[:-3])
 

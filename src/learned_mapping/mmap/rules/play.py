@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.errors import InputError, is_whole
+from learned_mapping.errors import InputError, expect_type, is_whole
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
@@ -108,6 +108,7 @@ class Game:
 
     def play_random(self, rng: np.random.Generator, stop: int | None = None) -> None:
         """Plays on with random legal moves until `stop` buffers are decided (default: all)."""
+        expect_type(rng, np.random.Generator, "rng")
         self._play(kernel.RANDOM, _NO_PREFERENCES, _NO_WEIGHTS, stop, rng)
 
     def play_preferences(self, preferences: np.ndarray, stop: int | None = None) -> None:
@@ -127,7 +128,10 @@ class Game:
         self._play(kernel.LINEAR, _NO_PREFERENCES, _checked(weights, (2, NUM_FEATURES), "weights"), None, _NO_CHANCE)
 
     def _play(self, mode, preferences, weights, stop, rng) -> None:
-        stop = self.program.num_buffers if stop is None else min(int(stop), self.program.num_buffers)
+        stop = self.program.num_buffers if stop is None else stop
+        if not is_whole(stop):
+            raise InputError("game", "stop", f"{stop!r} is no number of buffers")
+        stop = min(int(stop), self.program.num_buffers)
         kernel.play_on(self.program, self.state, mode, preferences, weights, self.scale, stop, rng)
         self._settle()
 

@@ -93,6 +93,8 @@ def rollouts(
 
 
 def uniform_cost(arrays: Arrays, seed: tuple[int, ...], evaluations: int, runs: int) -> float:
-    """H(G, U): the mean cost of `runs` runs whose mutants are uniform, each with a population of its own."""
+    """H(G, U): the mean cost of `runs` runs whose mutants are uniform, each with a population of its own; 1 for a cost
+    of 0, so that it can be divided by."""
     choices = np.zeros((1, len(arrays.seconds), arrays.devices + 1, 2), np.int8)
-    return float(np.mean([rollouts(arrays, choices, (1.0,), stream(*seed, r), evaluations)[0] for r in range(runs)]))
+    costs = [rollouts(arrays, choices, (1.0,), stream(*seed, r), evaluations)[0] for r in range(runs)]
+    return float(np.mean(costs)) or 1.0
