@@ -74,6 +74,12 @@ def test_no_stored_row_mixes_cores(artifact):
     assert not mixed_rows(read_records(results.runs_path(artifact)).values())
 
 
+def test_every_stored_run_is_of_a_stored_result():
+    """Would catch records that outlive their artifact's plan, and would be counted and drawn for checking."""
+    named = {digest for artifact in TABLE if (stored := results.stored(artifact)) for digest in stored["runs"]}
+    assert {digest for artifact in TABLE for digest in read_records(results.runs_path(artifact))} <= named
+
+
 @pytest.mark.parametrize("artifact", ["mmap.table2", "mmap.fig7"])
 def test_every_run_counts_calibrated_seconds(artifact):
     """Would catch a run that comes back into a whole table with plain seconds."""

@@ -64,7 +64,7 @@ def test_a_lead_is_measured_apart_from_the_training_that_showed_it():
         records.append(record(name, "xla", 0, 2.0))
         for method, returns in ((mmap_speedup.AGENT, (0.9, 0.5, 0.6)), (OURS, (0.1, 0.5, 0.5))):
             records += [record(name, method, seed, 1.0, value) for seed, value in enumerate(returns)]
-    leads = [r for r in mmap_speedup.assemble_table3("full", records)["rows"] if r["metric"] == "lead"]
+    leads = [r for r in mmap_speedup.assemble_table3("full", records)["rows"] if r["metric"] == "lead_over_edits"]
     assert [(r["instance"], r["n"], round(r["value"], 9)) for r in leads] == [(mmap_speedup.LEADS[0], 2, 0.05)]
     assert leads[0]["low"] == pytest.approx(0.0) and leads[0]["high"] == pytest.approx(0.1)
     planned = [r for r in mmap_speedup.plan_table3("full", 5) if r.instance in mmap_speedup.LEADS and r.seed]

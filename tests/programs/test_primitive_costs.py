@@ -67,6 +67,10 @@ def test_a_transposed_convolution_costs_what_its_forward_one_does():
     assert backward == total_flop(forward, x, w)
 
 
+def pooled(x):
+    return lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), "VALID")
+
+
 @pytest.mark.parametrize(
     ("function", "flop"),
     [
@@ -81,6 +85,11 @@ def test_a_transposed_convolution_costs_what_its_forward_one_does():
         (lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (2, 2), "VALID"), 24),
         (lambda x: x.astype(jnp.bfloat16), 0),
         (lambda x: jnp.where(x > 0, x, -x), 72),
+        (lambda x: lax.reduce(x, np.float32(0), lambda a, b: a * b + a, (1,)), 24),
+        (lambda x: jnp.matmul(x.astype(jnp.complex64), x.T.astype(jnp.complex64)), 4 * 2 * 4 * 4 * 6),
+        (lambda x: jax.grad(lambda y: pooled(y).sum())(x), 24),
+        (lambda x: jax.jvp(pooled, (x,), (x,))[1], 24),
+        (lambda x: lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), (10,), jnp.uint32)[1], 10 * RANDOM_FLOP),
     ],
 )
 def test_element_wise_and_movement(function, flop):

@@ -71,6 +71,16 @@ def test_calls_are_inlined():
     assert kinds(graph)["mul"] >= 1 and "exp" in graph.op_kinds
 
 
+def test_a_function_called_twice_closes_over_its_arrays_once():
+    """Would catch weights that are counted, and held in memory, once for each call."""
+    w = jnp.ones((16, 16))
+    layer = jax.jit(lambda x: x @ w)
+    once = schedule(lambda x: (x @ w) @ w, array(4, 16), machine=MemoryHierarchy(), name="once")
+    for function in (lambda x: layer(layer(x)), lambda x: lax.fori_loop(0, 2, lambda i, y: layer(y), x)):
+        program = schedule(function, array(4, 16), machine=MemoryHierarchy(), name="twice")
+        assert sum(program.tensor_is_parameter) == sum(once.tensor_is_parameter) == 2  # x and w
+
+
 def test_dead_code_and_unused_inputs_are_dropped():
     """Would catch ops no result depends on."""
 

@@ -56,9 +56,9 @@ def make(options: Any) -> int:
     for artifact in chosen:
         try:
             result = results.make(artifact, options.profile, **settings)
-        except InputError:
-            raise
         except LearnedMappingError as error:
+            if isinstance(error, InputError) and len(chosen) == 1:
+                raise
             kept = unfinished if isinstance(error, UnfinishedError) else failed
             kept.append({"id": artifact.id, "fault": str(error)})
             continue

@@ -157,7 +157,7 @@ def _fingerprints_of(records: Sequence[dict[str, Any]], parts: Sequence[dict[str
     pairs = [(fingerprints.key_of(Run(*(record[name] for name in RUN))), record["fingerprint"]) for record in records]
     pairs += [pair for part in parts for pair in part["fingerprints"].items()]
     for key, digest in pairs:
-        if digest and digests.get(key) in (None, now.get(key)):
+        if (digest or key in now) and digests.get(key) in (None, now.get(key)):
             digests[key] = digest
     return dict(sorted(digests.items()))
 

@@ -169,8 +169,14 @@ def in_processes(runs: Sequence[Run], jobs: int, limit: TimeLimit | None) -> Ite
             run, attempt = queue.popleft()
             if limit is None or limit.allows(run):
                 pool = pool or ProcessPoolExecutor(1, get_context("spawn"), begin)
-                with _one_core():
-                    under_way[pool.submit(perform, task_of(run))] = run, attempt, pool
+                try:
+                    with _one_core():
+                        under_way[pool.submit(perform, task_of(run))] = run, attempt, pool
+                except BrokenProcessPool:  # the worker died while it had nothing to do
+                    pool.shutdown()
+                    pool = None
+                    queue.appendleft((run, attempt))
+                    continue
                 return
         if pool is not None:
             pool.shutdown()

@@ -78,7 +78,8 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     seconds = None if budget.limit_s is None else budget.limit_s / 8
     starts = []
     for search in (brkga, _local_search):
-        share = Budget(seconds=seconds, samples=max(1, (budget.limit_samples or EVALUATIONS) // 2))
+        samples = max(1, ((budget.limit_samples or EVALUATIONS) - 3) // 2)  # three are the rules' and the solver's
+        share = Budget(seconds=seconds, samples=samples, cpu=budget.cpu, progress=budget.progress)
         starts.append(decode(instance, search(instance, rng, share)))
         budget.record(schedule_fitness(instance, starts[-1]), share.samples, better=float.__lt__)
     for rule in (gp_dfs, gp_list):
@@ -146,7 +147,8 @@ def imitated_law(instance: Instance, rng: np.random.Generator, network: str | No
 def then_climb(instance: Instance, rng: np.random.Generator, budget: Budget, *, law: MutantLaw) -> np.ndarray:
     """BRKGA with a law for half of the budget, then a climb from its best; the chromosome."""
     samples = None if budget.limit_samples is None else max(1, budget.limit_samples // 2)
-    half = Budget(seconds=None if budget.limit_s is None else budget.limit_s / 2, samples=samples)
+    seconds = None if budget.limit_s is None else budget.limit_s / 2
+    half = Budget(seconds=seconds, samples=samples, cpu=budget.cpu, progress=budget.progress)
     best = brkga(instance, rng, half, law=law)
     budget.record(half.best, half.samples, better=float.__lt__)
     if not budget.spent():

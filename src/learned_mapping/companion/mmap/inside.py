@@ -99,8 +99,8 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
                 ends = mean_difference(scores[arm], scores[HEAD], over_tasks=len(agents) > 1)
                 entries.append(table.interval_row(name, arm, f"{prefix}search_gain", ends, n=len(group), baseline=HEAD))
             for arm, games in scores.items():
-                values = [value for look in games.values() for value in look]
-                entries.append(table.mean_row(name, arm, f"{prefix}whole_games", values))
+                means = [np.mean(look) for look in games.values()]
+                entries.append(table.mean_row(name, arm, f"{prefix}whole_games", means))
         curve = [look for look in agents[0]["log"] if look["value_error"] is not None]
         shown = {"x": [look["updates"] for look in curve], "x_unit": "updates"}
         for metric in ("value_error", "entropy"):

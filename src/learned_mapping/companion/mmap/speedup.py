@@ -46,7 +46,7 @@ SEEDS_REPEATED = 3  # Of the programs that the paper's Table 4 names; all others
 NAMED = 6  # Programs at each end of Table 4.
 LEADS = ("fleet_alphazero", "autoencoder_train_batch_256")
 """Programs on which the agent's first training was ahead of the edit search. Both run `SEEDS_REPEATED` times more
-there, and ``lead`` is the difference of these runs alone: the first ones chose the program."""
+there, and ``lead_over_edits`` is the difference of these runs alone: the first ones chose the program."""
 AGAINST_ITSELF = 1e-9  # A speedup has to exceed 1 by more than rounding.
 
 FIG8_PROGRAM = "alexnet_train_batch_32"
@@ -123,8 +123,9 @@ def agent_rows(entries: list[Row], groups: dict[Any, list[Record]], speeds: dict
     """Rows of the agent over all programs: ``scatter`` and ``scatter_most``, the largest speedup less the smallest of a
     program's several trainings, mean and most; ``first_round`` and ``rounds``, its mean return where it has started
     anew, after the first round and after all; ``faster``, on how many programs it is faster than the edit search;
-    ``ahead`` and ``behind``, on how many its return is larger or smaller by `AHEAD`; ``lead``, on one of `LEADS`, how
-    much more it returns there; ``speedup_rest``, its mean where the compiler's mapping is faster than none."""
+    ``ahead`` and ``behind``, on how many its return is larger or smaller by `AHEAD`; ``lead_over_edits``, on one of
+    `LEADS`, how much more it returns there; ``speedup_rest``, its mean where the compiler's mapping is faster than
+    none."""
     agent: list[Row] = []
     repeated = [group for (_, method), group in groups.items() if method == AGENT and len(group) > 1]
     baselines = [latency_s(groups[group[0]["instance"], XLA][0]) for group in repeated]
@@ -149,8 +150,9 @@ def agent_rows(entries: list[Row], groups: dict[Any, list[Record]], speeds: dict
             later = [[r for r in groups.get((name, method), []) if r["seed"]] for method in (AGENT, OURS)]
             if all(later):
                 scores = [{name: [r["result"]["costs"].get("return", 0.0) for r in side]} for side in later]
-                lead, low, high = statistics.mean_difference(*scores)
-                agent.append(row(name, AGENT, "lead", lead, low=low, high=high, n=len(later[0]), baseline=OURS))
+                lead, *ends = statistics.mean_difference(*scores)
+                more = dict(zip(("low", "high"), ends), n=len(later[0]), baseline=OURS)
+                agent.append(row(name, AGENT, "lead_over_edits", lead, **more))
         if rest := [ours[name] for name in both if none[name] < 1.0]:
             agent += rows("all", AGENT, {"speedup_rest": np.mean(rest)}, n=len(rest))
     return agent

@@ -9,7 +9,7 @@ moment later. Some begin and end like the agent's own last cold game: they teach
 
 Rewards and values are in units and relative to the *return to go* expected at a buffer: that of the game a window
 follows, the best game's for whole games beside windows, else a running mean over whole games. This is a potential
-(Ng et al. 1999), so the best game stays the best.
+(Ng et al. 1999), with which the best game stays the best where nothing is discounted; a discount bends that a little.
 """
 
 import functools

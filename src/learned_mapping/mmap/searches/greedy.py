@@ -66,7 +66,7 @@ def greedy_tuned(search: Search, share: float = 1.0) -> None:
         return values[rule]
 
     def stop() -> bool:
-        return bool(values) and (search.budget.spent(share) or len(values) >= MAX_GAMES)
+        return search.budget.spent(share) or len(values) >= MAX_GAMES
 
     grid = itertools.product((1.0, 2.0, 0.0, 3.0), (0.0, -2.0, 1.0, -6.0, 2.0, -4.0), (1.0, 0.0))
     for copy_price, price, foresight in grid:

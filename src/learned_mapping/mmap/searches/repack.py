@@ -55,6 +55,8 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
         return base
     elapsed_s = np.round(np.concatenate([[0.0], np.cumsum(program.supply_s[:-1])]), 12)  # equal times stay equal
     for i, slack in enumerate(SLACK):
+        if i and budget.spent():
+            break
         load, chosen = _load(program, held), list(held)
         for piece in more:
             if len(chosen) < MOST and _fits(load, piece, (1.0 - slack) * program.fast_bytes):
@@ -76,7 +78,7 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
         if (mapping := pack_all([*chosen, piece], 1.0, NODES)) is not None:
             best, load, value = mapping, trial, claimed_share(program, mapping)
             chosen.append(piece)
-    budget.record(value)
+    budget.record(value, 0)
     return best
 
 

@@ -200,7 +200,7 @@ class _Builder:
         self.donations: list[tuple[tuple[int, ...], tuple[int | None, ...]]] = []
         self.unknown: dict[str, tuple[str, ...]] = {}
         self.texts: dict[int, Any] = {}  # value -> the number in the program's text that it is
-        self.arrays: dict[int, int] = {}  # an array in the program's text -> its value
+        self.arrays: dict[int, Atom | None] = {}  # an array that is closed over -> its value
         self.shards = 1  # of the maps that are being walked
         self.in_jit = False
 
@@ -230,6 +230,12 @@ class _Builder:
         size = nbytes(aval) * self.shards
         self.values.append(Value(name, shape, str(getattr(aval, "dtype", "token")), size))
         return len(self.values) - 1
+
+    def array(self, array: Any, aval: Any) -> Atom | None:
+        """The value of an array that functions close over, the same however often they are called."""
+        if id(array) not in self.arrays:
+            self.arrays[id(array)] = self.constant(aval, self.distinct("constant"))
+        return self.arrays[id(array)]
 
     def constant(self, aval: Any, name: str) -> Atom | None:
         """A value for an array that the function closes over, a cell for a reference; nothing for a scalar."""
@@ -290,9 +296,7 @@ class _Builder:
                 return known[atom]
             if nbytes(atom.aval) <= 8:
                 return atom
-            if id(atom.val) not in self.arrays:
-                self.arrays[id(atom.val)] = self.constant(atom.aval, self.distinct("constant"))
-            return self.arrays[id(atom.val)]
+            return self.array(atom.val, atom.aval)
 
         for equation in jaxpr.eqns:
             inputs = [read(atom) for atom in equation.invars]
@@ -348,7 +352,8 @@ class _Builder:
     def call(self, function: Any, inputs: Sequence[Atom | None], scope: str) -> list[Atom | None]:
         """Inlines a jaxpr, closed or open."""
         jaxpr = function.jaxpr if isinstance(function, jex.ClosedJaxpr) else function
-        constants = [self.constant(var.aval, self.distinct("constant")) for var in jaxpr.constvars]
+        arrays = function.consts if isinstance(function, jex.ClosedJaxpr) else jaxpr.constvars
+        constants = [self.array(array, var.aval) for array, var in zip(arrays, jaxpr.constvars)]
         return self.walk(jaxpr, constants, inputs, scope)
 
     def reference(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:

@@ -2,7 +2,8 @@
 
 FLOP: a multiply-add is two. Element-wise primitives count one per element of the result, transcendental ones
 `TRANSCENDENTAL_FLOP`, series `SERIES_FLOP`, random bits `RANDOM_FLOP`; reductions one per element read; dense linear
-algebra has the closed forms of Golub and Van Loan, four times as many for complex numbers; data movement none. Bytes:
+algebra has the closed forms of Golub and Van Loan, four times as many for complex numbers, as products and
+convolutions have; data movement none. Bytes:
 every operand is read and every result written whole, except by primitives that touch only a part (`gather`, slices,
 updates). A primitive that is in no rule, and holds no function that could be counted, is of unknown cost: it is charged
 one per element of its results, and whoever traces is told.
@@ -75,7 +76,7 @@ Rule = Callable[[Sequence[Any], Sequence[Any], Mapping[str, Any]], float]
 
 def _contraction(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
     (contracted, _), _ = params["dimension_numbers"]
-    return 2.0 * _out(results) * math.prod(operands[0].shape[d] for d in contracted)
+    return 2.0 * _out(results) * math.prod(operands[0].shape[d] for d in contracted) * _complex(operands[0])
 
 
 def _ragged_contraction(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
@@ -84,7 +85,8 @@ def _ragged_contraction(operands: Sequence[Any], results: Sequence[Any], params:
     numbers = params["ragged_dot_dimension_numbers"]
     (contracted, _), _ = numbers.dot_dimension_numbers
     groups = results[0].shape[0] if set(numbers.lhs_ragged_dimensions) & set(contracted) else 1
-    return 2.0 * _out(results) / groups * math.prod(operands[0].shape[d] for d in contracted)
+    depth = math.prod(operands[0].shape[d] for d in contracted)
+    return 2.0 * _out(results) / groups * depth * _complex(operands[0])
 
 
 def _convolution(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
@@ -92,7 +94,7 @@ def _convolution(operands: Sequence[Any], results: Sequence[Any], params: Mappin
     # (``lhs_dilation``) puts between its inputs are not multiplied; padding at the borders counts as data.
     kernel, spec = operands[1].shape, params["dimension_numbers"].rhs_spec
     taps = math.prod(kernel[d] for d in spec[2:]) * kernel[spec[1]]
-    return 2.0 * _out(results) * taps / math.prod(params["lhs_dilation"])
+    return 2.0 * _out(results) * taps / math.prod(params["lhs_dilation"]) * _complex(operands[0])
 
 
 def _matrices(flop: Callable[[float, float, Mapping[str, Any]], float]) -> Rule:
@@ -164,8 +166,10 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(ELEMENT_WISE - TRANSCENDENTAL, lambda operands, results, params: _out(results)),
     **dict.fromkeys(MOVEMENT | MARKS | SILENT, lambda operands, results, params: 0.0),
     **dict.fromkeys(REDUCTIONS, lambda operands, results, params: float(sum(elements(o) for o in operands))),
-    **dict.fromkeys(WINDOW_REDUCTIONS, lambda operands, results, params: _out(results) * _window(params)),
-    **dict.fromkeys("select_and_scatter select_and_scatter_add select_and_gather_add".split(),
+    "reduce": lambda operands, results, params: float(sum(elements(o) for o in operands[: len(operands) // 2])),
+    **dict.fromkeys((*WINDOW_REDUCTIONS, "select_and_gather_add"),
+            lambda operands, results, params: _out(results) * _window(params)),
+    **dict.fromkeys(("select_and_scatter", "select_and_scatter_add"),
             lambda operands, results, params: elements(operands[0]) * _window(params)),
     **{name: lambda operands, results, params, update=update: float(elements(operands[min(update, len(operands) - 1)]))
        for name, update in IN_PLACE_UPDATES.items() if name not in MOVEMENT},
@@ -198,8 +202,9 @@ RULES: dict[str, Rule] = {
     "tridiagonal_solve": lambda operands, results, params: 8.0 * _out(results),
     "fft": _fft,
     **dict.fromkeys("sort top_k approx_top_k bcoo_sort_indices".split(), _sort),
-    **dict.fromkeys("random_bits rng_bit_generator rng_uniform threefry2x32 threefry4x32 philox2x32 philox4x32".split(),
+    **dict.fromkeys("random_bits rng_uniform threefry2x32 threefry4x32 philox2x32 philox4x32".split(),
             lambda operands, results, params: RANDOM_FLOP * max(params.get("bit_width", 32) / 32, 1) * _out(results)),
+    "rng_bit_generator": lambda operands, results, params: RANDOM_FLOP * nbytes(results[-1]) / 4,  # not of its new key
     **dict.fromkeys("random_split random_fold_in".split(),
             lambda operands, results, params: RANDOM_FLOP * sum(nbytes(r) for r in results) / 4),
     "random_gamma": lambda operands, results, params: GAMMA_FLOP * _out(results),

@@ -21,7 +21,7 @@ from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import parse_json, read_bytes, utf8_text
-from learned_mapping.programs.trace.primitive_costs import REDUCTIONS, primitive_flop
+from learned_mapping.programs.trace.primitive_costs import REDUCTIONS, TRANSCENDENTAL_FLOP, elements, primitive_flop
 
 BYTECODE = b"ML\xefR"
 SECONDS, MEMORY_BYTES = 120, 8 * 2**30  # Of the parser's process, at most.
@@ -244,6 +244,10 @@ class _Reader:
         starts = op.name in ("stablehlo.reduce", "stablehlo.reduce_window") and kind in REDUCTIONS - {"reduce"}
         count = 1 if kind in ("argmax", "argmin") else len(operands) // 2  # no start counts, nor an index
         flop = primitive_flop(kind, operands[:count], results, params) if starts else None
+        if kind == "select_and_scatter_add":  # the pooled values come second here, first in JAX
+            flop = primitive_flop(kind, operands[1:], results, params)
+        if op.name == "stablehlo.batch_norm_inference":  # per element four, per feature a root and a product
+            flop = 4.0 * elements(operands[0]) + (TRANSCENDENTAL_FLOP + 2.0) * elements(operands[1])
         effect = kind in EFFECTS or str(op.attributes.get("has_side_effect")) == "true"
         read = inputs or [None], operands or results
         return self.builder.emit(kind, scope, *read, results, params, effect=effect, flop=flop)
