@@ -80,7 +80,7 @@ def test_every_stored_run_is_of_a_stored_result():
     assert {digest for artifact in TABLE for digest in read_records(results.runs_path(artifact))} <= named
 
 
-@pytest.mark.parametrize("artifact", ["mmap.table2", "mmap.fig7"])
+@pytest.mark.parametrize("artifact", ["mmap.table2", "mmap.table3", "mmap.fig7"])
 def test_every_run_counts_calibrated_seconds(artifact):
     """Would catch a run that comes back into a whole table with plain seconds."""
     assert all("rate" in record for record in read_records(results.runs_path(artifact)).values())
