@@ -24,5 +24,5 @@ def check_settings(config: Any, ranges: Ranges, source: object = "config") -> No
         good = is_whole(value) if whole else isinstance(value, Real) and not isinstance(value, bool)
         if not good or not low <= value <= high:
             kind = "a whole number" if whole else "a number"
-            above = f"of at least {low:g}" if high == LARGE else f"from {low:g} to {high:g}"
+            above = f"of at least {low:g}" if high >= LARGE else f"from {low:g} to {high:g}"
             raise InputError(source, name, f"must be {kind} {above}, got {value!r}")

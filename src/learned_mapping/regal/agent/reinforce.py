@@ -45,7 +45,7 @@ BASELINES, ATTRIBUTES = ("group", "network"), ("all", "printed")
 RANGES: Ranges = {
     **dict.fromkeys(("batch_graphs", "batch_ops"), ONE_OR_MORE),
     **dict.fromkeys(("rate", "later_rate", "last_rate", "value_rate", "entropy"), NOT_NEGATIVE),
-    "seconds": NOT_NEGATIVE,
+    "seconds": (0.0, np.inf),
 }
 
 
