@@ -16,7 +16,7 @@ MOST = {
     "src/learned_mapping/regal": 4732,  # 4,709 before the learners' settings were checked
     "data/builders": 9225,  # 9,221 before a graph made anew lost its old best schedule
     "book/_extensions": 1607,  # 1,560 before numbers in the text came from the code
-    "tests": 21856,  # 21,710 before readers found what no test saw
+    "tests": 21859,  # 21,710 before readers found what no test saw
 }
 
 

@@ -74,9 +74,9 @@ def test_rows_follow_the_records():
         assert actual["curve"]["y"][-1] == pytest.approx(0.05 * i) and actual["curve"]["x"][-1] == 1.0
         assert actual["games_curve"]["x"][-1] == 10 and actual["games_curve"]["x_unit"] == "games"
         assert rows["one", method, "speedup"]["value"] == pytest.approx(1.5 / (2.0 - 0.05 * i))
-    assert rows["all", "random", "improvement"]["value"] == 0.0
-    assert rows["all", "greedy-tuned", "improvement"]["value"] == 0.5
-    assert rows["all", "edit-search", "improvement"]["value"] == 1.0
+    assert rows["all", "random", "improvement_probability"]["value"] == 0.0
+    assert rows["all", "greedy-tuned", "improvement_probability"]["value"] == 0.5
+    assert rows["all", "edit-search", "improvement_probability"]["value"] == 1.0
 
 
 def test_the_best_game_put_together_stands_beside_the_whole_game():

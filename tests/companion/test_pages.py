@@ -35,5 +35,5 @@ def test_a_figure_a_table_and_rows_of_some_methods():
     assert "from scratch" in pages.show("mmap.table2", "crossed_rows")
     table = pages.show("mcm.optimum", metrics=["gap_percent"], methods=["sa"])
     assert "sa</th>" in table and "random" not in table
-    legend = pages.show("mcm.credit", methods=["rl", "climb"]).axes[0].get_legend()
+    legend = pages.show("mcm.credit", methods=["rl", "climb"]).legends[0]
     assert {text.get_text() for text in legend.get_texts()} == {"rl", "climb"}

@@ -264,7 +264,7 @@ def check(options: Any) -> int:
     options.paper, files = _named_files("check", options.files)
     if len(files) == 1:
         return _check_instance(_problem(options), files[0], options)
-    source, judged = problem(options.paper).read(files[0]), judged_options(options.paper, files[1])
+    source, judged = problem(options.paper).read(files[0]), judged_options(files[1])
     if options.paper == "mcm" and options.hardware is None:
         options.hardware = judged.get("hardware")
     chosen, instance = _problem(options), _judged_instance(options.paper, files[1], source)
@@ -301,7 +301,7 @@ def show(options: Any) -> int:
     if len(files) == 2:
         instance = _judged_instance(paper, files[1], instance)
         solution = problem(paper).read_solution(files[1], instance)
-        task = _judged_task(problem(paper), paper, files, instance, solution, judged_options(paper, files[1]))
+        task = _judged_task(problem(paper), paper, files, instance, solution, judged_options(files[1]))
         hardware = HARDWARE[paper](task)
     room = "regal" if paper == "mcm" and solution is None else paper  # a graph alone has one picture
     try:
@@ -380,8 +380,8 @@ JUDGED = ("hardware", "objective", "transfers", "memory_gib", "package")
 """Options that decide what a solution costs or whether it is valid."""
 
 
-def judged_options(paper: str, path: str) -> dict[str, Any]:
-    """The options in a solution's file that the judge of its paper needs; raises `InputError`."""
+def judged_options(path: str) -> dict[str, Any]:
+    """The options in a solution's file that its judge needs; raises `InputError`."""
     if path.endswith(minimalloc.ENDINGS):
         return {}
     node = read_json(path)
@@ -395,10 +395,11 @@ def judged_options(paper: str, path: str) -> dict[str, Any]:
     if "network" in origin:
         for name, part in origin["network"].object(("name", "sha256")).items():
             part.string(64 if name == "sha256" else 200)
+    known = {name for names in OPTIONS.values() for name in names}
     settings: dict[str, Any] = {}
     for name, value in origin["options"].mapping(20).items():
-        if name not in OPTIONS[paper]:
-            value.fail(f"is no option of `lmap solve {paper}`")
+        if name not in known:
+            value.fail("is no option of `lmap solve`")
         if name == "package":
             from learned_mapping.hardware.chip_package import package_of
 
