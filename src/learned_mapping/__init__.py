@@ -1,7 +1,7 @@
 """Learned Mapping: reinforcement learning inside ML compilers, reproduced so that it runs.
 
 >>> import learned_mapping as lm
->>> found = lm.regal.solve(lm.regal.Instance(graph), "brkga", samples=500)
+>>> answer = lm.regal.solve(lm.regal.Instance(graph), "brkga", samples=500)
 >>> lm.regal.validate(graph, answer.solution)
 
 `mmap`, `mcm` and `regal` have ``solve``, ``METHODS``, ``PROBLEM``, ``validate`` and ``env`` each, `read_graph` and

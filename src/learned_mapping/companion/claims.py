@@ -39,7 +39,7 @@ LEARNERS: dict[str, dict[str, float]] = {
 """Learners -> the least that their rows of these metrics must say on an instance that counts for a
 claim. ``games_worth`` counts the decisions of windows too."""
 MEANING = {
-    "reproduced": "it reaches the paper's number, the least where there are several, with all of any interval",
+    "reproduced": "it reaches the paper's number, the least of several, with its whole interval if it has one",
     "same direction": "it points the same way and stays short of the number",
     "undecided": "its interval holds both directions",
     "not reproduced": "it does not",
