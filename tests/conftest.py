@@ -3,6 +3,7 @@ the modules of ``data/builders`` can be imported, as `learned_mapping_builders`.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,8 @@ from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.folders import is_compiled
 
 builder("topology")
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A shell that starts the suite in its background has interrupts ignored."""
 
 FIRST = (
     """

@@ -197,6 +197,20 @@ def test_an_interrupt_within_an_import_ends_the_process(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "lmap: interrupted\n")
 
 
+def test_an_interrupt_counts_where_a_shell_has_it_ignored(folder):
+    """Catches a command, started with `&` by a script, that no Ctrl-C reaches; and a suite that fails there."""
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    code = (
+        "import signal, sys; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "from learned_mapping import cli\n"
+        "def run(options): signal.raise_signal(signal.SIGINT); return 0\n"
+        "cli._options = lambda arguments: type('O', (), {'run': staticmethod(run)})()\n"
+        "sys.exit(cli.main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "lmap: interrupted\n")
+
+
 def test_an_interrupted_search_writes_its_best_so_far(capsys, folder, monkeypatch):
     """Catches minutes of search lost to Ctrl-C, and an exit code that says the search came to its end."""
     from learned_mapping.cli import solutions

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from cuts import assert_goes_on
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent import checkpoints
 from learned_mapping.mcm.agent.config import SIZES, agent_config
 from learned_mapping.mcm.agent.ppo import make_policy, new_learned
-from learned_mapping.mcm.methods import BALANCED, solve
+from learned_mapping.mcm.methods import BALANCED, all_methods, solve
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.synthetic import random_graph
 
@@ -49,3 +50,18 @@ def test_policy_over_too_many_chips_says_what_to_do():
     graph = random_graph(np.random.default_rng(0), "towers", 20_000)
     with pytest.raises(InputError, match="over costs"):
         solve(graph, "rl", chips=4096, samples=1)
+
+
+RESUMABLE = [name for name, method in all_methods("quick").items() if method.resumable]
+
+
+@pytest.mark.parametrize("method", RESUMABLE)
+def test_a_run_cut_in_two_is_the_whole_run(small_policy, tmp_path, monkeypatch, method):
+    """Catches an update that the cut run left out, a batch that it drew in part, and anything that is not kept."""
+    graph = random_graph(np.random.default_rng(2), "towers", 24)
+
+    def run(path, **limits):
+        solve(graph, method, chips=4, profile="quick", checkpoint=str(path), **limits)
+
+    places = {"samples": (20, 33, 60), "seconds": (1, 2, 4), "interrupt": (1, 27, 70), "kill": (5, 40, 79)}
+    assert_goes_on(monkeypatch, tmp_path, run, places, samples=80)

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # as a program
         sys.stdout, sys.stderr = (stream and _Heedless(stream) for stream in (sys.stdout, sys.stderr))
         sys.unraisablehook = _interrupt_again
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN):  # ignored: started with `&`
             signal.signal(signal.SIGINT, raise_interrupt)
     signals = _noted_signals() if arguments is None else None
     try:

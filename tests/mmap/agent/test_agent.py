@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from cuts import assert_goes_on
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import methods
 from learned_mapping.mmap.agent.config import RANGES, AgentConfig, changes_from_json, config_for
@@ -43,6 +44,33 @@ def test_same_seed_same_training_and_resumes_to_the_same_bits(config: AgentConfi
     assert validate(program, whole.solution, exact=True).valid
     with pytest.raises(InputError, match="identity"):
         solve(program, 6, config=dataclasses.replace(config, iterations=5), checkpoint=path)
+
+
+LEARNERS = {
+    "whole": SMALL,
+    "windows": WINDOWS,
+    "rounds": dataclasses.replace(SMALL, patience=8),
+    "reanalysed": dataclasses.replace(SMALL, reanalyse=2, evaluate_every=2),
+    "learning-only": dataclasses.replace(SMALL, simulations=0),
+    "cloned": dataclasses.replace(SMALL, demonstration=True, clone=4, imitation=0.1),
+}
+"""Settings that change what an iteration is made of."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in ("windows", "rounds") else name for name in LEARNERS]
+)
+def test_a_run_cut_in_two_is_the_whole_run(tmp_path, monkeypatch, name) -> None:
+    """Catches updates that a budget in seconds cut off for good, and anything the future depends on that is not kept;
+    some of the places are within self-play, some within the updates."""
+    monkeypatch.setattr("learned_mapping.learning.loop.LONGEST_S", -1.0)
+    program = hard_program(3, 40)
+
+    def run(path, samples=None, seconds=None) -> None:
+        solve(program, 5, config=LEARNERS[name], games=samples, seconds=seconds, checkpoint=path)
+
+    places = {"samples": (5, 11, 20), "seconds": (9, 45, 70), "interrupt": (3, 9, 20), "kill": (2, 10, 21)}
+    assert_goes_on(monkeypatch, tmp_path, run, places, samples=24)
 
 
 @pytest.mark.slow

@@ -1,10 +1,15 @@
+import signal
+from contextlib import suppress
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cuts import Killed, assert_same_state
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
+from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent import reinforce
 from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, PRINTED, features
@@ -99,6 +104,36 @@ def test_a_training_goes_on_to_the_same_bits(instances, tmp_path, model):
     ):
         with pytest.raises(InputError):
             other.restore(*read_checkpoint(path), path)
+
+
+@pytest.mark.parametrize("model", ["gnn", pytest.param("gas", marks=pytest.mark.slow)])
+def test_a_run_cut_in_two_is_the_whole_run(instances, tmp_path, model):
+    """Five steps, ended after any of them by the clock, within any by Ctrl-C or a kill, and gone on with."""
+
+    class Ended(reinforce.ReinforceAgent):
+        end, step = "", 0
+
+        def choose(self, order):
+            if self.end and self.iterations == self.step:
+                if self.end == "kill":
+                    raise Killed
+                signal.raise_signal(signal.SIGINT)
+            return super().choose(order)
+
+    def run(path, end="", step=5):
+        agent = Ended(instances, config(model=model))
+        resume(agent, path)
+        agent.end, agent.step = end, step
+        with suppress(KeyboardInterrupt, Killed):
+            train(agent, lambda: agent.iterations >= (5 if end else step), log=Log(None), checkpoint=path, every=1)
+
+    run(tmp_path / "whole.npz")
+    for end in ("", "interrupt", "kill"):
+        for step in (1, 2, 4):
+            path = tmp_path / f"{end}{step}.npz"
+            run(path, end, step)
+            run(path)
+            assert_same_state(path, tmp_path / "whole.npz")
 
 
 def test_it_learns_what_pays(instances, monkeypatch):

@@ -214,7 +214,8 @@ def run(
       env: the graph and what judges its partitions.
       rng: of samples, repairs and mini-batches.
       budget: a sample is one partition judged.
-      learning: whether PPO follows every full batch; without it the policy stays as it is.
+      learning: whether PPO follows every full batch, the last one too, so that a run cut in two is the whole run;
+        without it the policy stays as it is.
       name: of the run, which a checkpoint of the budget has to bear.
     """
     context = policy.context(env)
@@ -229,7 +230,9 @@ def run(
         for assignment, value in zip(batch.partitions, batch.throughput):
             if budget.record(value):
                 best = assignment.copy()
-        if learning and not budget.spent():
+        if len(batch.partitions) < policy.config.rollouts:
+            break  # The samples end within a batch: a run that goes on from the checkpoint draws it again, whole.
+        if learning:
             learned, _ = learn(policy, learned, context, env, batch, rng)
         keep(budget, name, learned, best, rng)
     return best, learned

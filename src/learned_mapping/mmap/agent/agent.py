@@ -46,7 +46,7 @@ def _functions(config: AgentConfig, counts: tuple[int, int, int]):
     return networks, make(networks, config), *make_update(networks, config)
 
 
-COUNTED = ("iterations", "decisions", "searches", "best_found", "best_here", "own_return", "evaluation_s")
+COUNTED = ("iterations", "owed", "decisions", "searches", "best_found", "best_here", "own_return", "evaluation_s")
 """Attributes that a checkpoint keeps in its header as they are."""
 
 
@@ -81,6 +81,8 @@ class MMapAgent:
         self._key = np.uint32(self.seed % 2**32).astype(np.int32)
         """The seed as compiled functions take it."""
         self.searches = self.iterations = self.decisions = 0
+        self.owed = 0
+        """Steps of learning that the last iteration lacks, since a budget in seconds ended within them."""
         self.rounds = Rounds()
         self.best_whole: WholeGame | None = None
         """The best game of the agent alone."""
@@ -185,6 +187,12 @@ class MMapAgent:
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Self-play and updates; returns a row of the curve, see `_row`, or None where `stop` cut it short."""
+        if self.owed:
+            self._learn(stop)
+            if self.owed:
+                return None
+            self._evaluate_when_due()
+            self._start_anew_when_due()
         chunk = self.play.play(self.decide, self.rng, stop)
         if chunk is None:
             return None
@@ -194,27 +202,40 @@ class MMapAgent:
         self._take_windows(chunk.windows)
         if self.config.imitation > 0.0 and (self.iterations + 1) % RENEW == 0:
             self._renew_demonstration()
-        losses = []
-        if not self.config.frozen:
-            for _ in range(self.config.reanalyse):
-                if stop():
-                    break
+        self.owed = 0 if self.config.frozen else self.config.reanalyse + self.config.updates
+        losses = self._learn(stop)
+        self.iterations += 1
+        self._evaluate_when_due()
+        row = self._row(chunk, jax.device_get(losses))
+        self._start_anew_when_due()
+        return row
+
+    def _learn(self, stop: Callable[[], bool]) -> list[dict[str, Any]]:
+        """Reanalyses and updates until none is owed, or until `stop` where the budget is one in seconds; losses."""
+        timed, losses = self.budget.limit_s is not None, []
+        while self.owed and not (timed and stop()):
+            if self.owed > self.config.updates:
                 self._reanalyse()
-            timed = self.budget.limit_s is not None
-            for _ in range(self.config.updates):
-                if timed and stop():
-                    break
+            else:
                 losses.append(self.learner.step(self._batch(self.config.imitation)))
                 if timed:
                     jax.block_until_ready(losses[-1])  # else updates wait in a queue that no clock sees
-        self.iterations += 1
-        if self.config.evaluate_every and self.iterations % self.config.evaluate_every == 0:
+            self.owed -= 1
+        return losses
+
+    @property
+    def _evaluates(self) -> bool:
+        every = self.config.evaluate_every
+        return bool(every) and self.iterations % every == 0 and not self.owed
+
+    def _evaluate_when_due(self) -> None:
+        if self._evaluates:
             self.evaluate()
-        row = self._row(chunk, jax.device_get(losses))
-        patience = 0 if self._first.windows else self._first.patience
+
+    def _start_anew_when_due(self) -> None:
+        patience = 0 if self._first.windows or self.owed else self._first.patience
         if patience and self.rounds.stands_still(self.learner.updates, self._reached, patience):
             self._start_anew()
-        return row
 
     def _take_whole(self, finished: Sequence[WholeGame]) -> None:
         better = False
@@ -280,7 +301,6 @@ class MMapAgent:
             values = list(values)
             return float(np.mean(values)) if values else None
 
-        evaluated = self.config.evaluate_every and self.iterations % self.config.evaluate_every == 0
         return {
             "iteration": self.iterations,
             "cpu_s": self.budget.seconds,
@@ -290,7 +310,7 @@ class MMapAgent:
             "hot": mean(game.value for game in chunk.whole if not game.cold),
             "cold": mean(game.value for game in chunk.whole if game.cold),
             "dead_ends": mean(game.resets for game in chunk.whole),
-            "own_return": self.own_return if evaluated else None,
+            "own_return": self.own_return if self._evaluates else None,
             "best": None if self.best_whole is None else self.best_whole.value,
             "best_found": self.best_found,
             "equal": chunk.equal,
