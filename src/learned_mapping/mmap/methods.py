@@ -34,6 +34,8 @@ BOUNDED, RULE_GAMES = 4000, 100
 """Buffers up to which a bound takes a moment; games of the tuned rule that a solution is seen beside."""
 GOING_ON = {"edit-search-repeats": 0.2, "packing": 0.1}
 """Methods that go on from a learner's best game where rules are allowed beside it -> their share of the budget."""
+UNIT = 2
+"""The version of methods that read benefits, since `rules.state.benefit_unit` measures them by what placements save."""
 PLANS = ("heuristic", "packing")
 """Methods that plan offsets and copies instead of playing: they obey the rules of the game (`validate`), but not its
 two choices, the shortest copy and the lowest free offset (`validate` with ``exact=True``)."""
@@ -129,31 +131,33 @@ def _packed(program: Program, rng: np.random.Generator, budget: Budget, starts: 
     return repack(program, base, budget), {}
 
 
-def _method(description: str, play: Callable, kind: str = SEARCH, *, random: bool = True) -> Method:
-    return Method(description, played(play), kind, random, prepare=warm_up)
+def _method(description: str, play: Callable, kind: str = SEARCH, *, random: bool = True, version: int = 1) -> Method:
+    return Method(description, played(play), kind, random, prepare=warm_up, version=version)
 
 
 def _edits(description: str, parameters: EditParameters) -> Method:
     play, go_on = partial(edit_search, parameters=parameters), partial(_edits_from, parameters)
-    return Method(description, played(play), SEARCH, prepare=_warm_up_all, go_on=go_on)
+    return Method(description, played(play), SEARCH, prepare=_warm_up_all, go_on=go_on, version=UNIT)
 
 
 def _learner(description: str, kind: str = PAPER, **changes: Any) -> Method:
     go_on = partial(_learn_and_go_on, changes)
-    return Method(description, partial(_learn, changes), kind, resumable=True, go_on=go_on, settings=changes)
+    return Method(description, partial(_learn, changes), kind, resumable=True, go_on=go_on, settings=changes,
+                  version=UNIT)  # fmt: skip
 
 
 METHODS: dict[str, Method] = {
     "random": _method("the best of games of random legal moves", random_play),
     "greedy": _method("place whenever legal", lambda search, rng: greedy(search), RULE, random=False),
     "greedy-tuned": _method("place what saves enough per byte and step; the price is tuned on the program",
-                            lambda search, rng: greedy_tuned(search), random=False),
+                            lambda search, rng: greedy_tuned(search), random=False, version=UNIT),
     "heuristic": _method("the compiler's published heuristic, values by the bytes they spare HBM; plans its own "
                          "offsets and copies instead of playing",
                          lambda search, rng: search.offer(heuristic(search.program)), RULE, random=False),
     "evolution-logits": _method("evolution strategies over a preference per buffer and action", evolution_logits),
-    "evolution-policy": _method("evolution strategies over a linear policy on the game's features", evolution_policy),
-    "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm),
+    "evolution-policy": _method("evolution strategies over a linear policy on the game's features", evolution_policy,
+                                version=UNIT),
+    "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm, version=UNIT),
     "edit-search": _edits("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
                           "not worse", PLAIN),
     "edit-search-repeats": _edits("edit-search that also decides at one place like at another where the same buffers "
@@ -173,7 +177,7 @@ METHODS: dict[str, Method] = {
     "search-only": _learner("the paper's search without learning: MCTS in the game itself, from an untrained network",
                             SEARCH, frozen=True, windows=0, own_windows=0, jax_games=True, true_dynamics=True),
     "ppo": Method("proximal policy optimisation of a small network: learns from whole games, without search or model",
-                  played(_model_free), OURS),
+                  played(_model_free), OURS, version=UNIT),
     "learning-only": _learner("the paper's agent with its search disabled: the same network, values and learned model, "
                               "which improves the policy by single steps as in Muesli", simulations=0),
     "imitation": _learner("a policy that imitates its best game, without search or learned model", SEARCH,

@@ -1,7 +1,7 @@
 """The agent's view of a position (section 4.2, Table 1), from what is live: its cost does not grow with the game.
 
 The parts of the vector stand in `PARTS`; ids (buffer, tensor, alias group + 1) go apart, for the network to embed.
-Lengths of time are ln(1 + steps), sizes shares of the fast memory, seconds relative to the program's means.
+Lengths of time are ln(1 + steps), sizes shares of the fast memory, seconds by the program's units.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY, DROPPED, NO_COPY, PLACED
-from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays, positive_mean
+from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays, benefit_unit, supply_unit
 
 NEXT_BUFFERS, NEXT_OF_TENSOR = 5, 3
 """The paper's k and l: buffers described besides the current one."""
@@ -48,8 +48,8 @@ class Tables(NamedTuple):
 
     static: np.ndarray  # [B, STATIC] float32: what never changes about a buffer.
     next_of_tensor: np.ndarray  # [B] int64: the next buffer of the same tensor, or -1.
-    reward_scale: float  # 1 / (mean benefit of a buffer, s).
-    supply_scale: float  # 1 / (mean supply of a step, s).
+    reward_scale: float  # 1 / `benefit_unit`, per second.
+    supply_scale: float  # 1 / `supply_unit`, per second.
 
 
 def tables_of(program: ProgramArrays) -> Tables:
@@ -60,7 +60,7 @@ def tables_of(program: ProgramArrays) -> Tables:
     for b in range(len(buffers) - 1, -1, -1):
         next_of_tensor[b] = last.get(int(buffers["tensor"][b]), NONE)
         last[int(buffers["tensor"][b])] = b
-    reward, supply = 1.0 / positive_mean(buffers["benefit_s"]), 1.0 / positive_mean(program.supply_s)
+    reward, supply = 1.0 / benefit_unit(program), 1.0 / supply_unit(program)
     share = buffers["bytes"] / program.fast_bytes
     until_next = np.where(buffers["next_use"] >= 0, buffers["next_use"] - buffers["instruction"], 0)
     static = [

@@ -24,10 +24,10 @@ from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
 
 FEATURES = (
     "one",
-    "log_benefit",  # ln(1 + benefit now / mean initial benefit)
+    "log_benefit",  # ln(1 + benefit now / unit of benefits)
     "log_size",  # ln(size / fast memory), at least ln(1e-6)
     "log_new_steps",  # ln(1 + steps this action occupies anew)
-    "log_density",  # ln of benefit now per byte-step occupied anew, relative to mean benefit per fast memory and step
+    "log_density",  # ln of benefit now per byte-step occupied anew, in units of benefit per fast memory and step
     "log_supply",  # ln(1 + supply seconds this action takes / mean supply of a step)
     "free_of_charge",  # 1 if nothing is occupied anew
     "log_uses_left",  # ln(1 + later buffers of the tensor)
@@ -513,7 +513,7 @@ def follow_on(program: ProgramArrays, state: GameState, wanted: int) -> None:
 def action_features(
     program: ProgramArrays, state: GameState, scale: np.ndarray, action: int, features: np.ndarray
 ) -> None:
-    """Fills `FEATURES` of a legal Copy or NoCopy on the evaluated buffer; scale [2]: mean benefit and supply, s."""
+    """Fills `FEATURES` of a legal Copy or NoCopy on the evaluated buffer; scale [2]: units of benefit and supply, s."""
     game = state.game[0]
     buffer, outcome = program.buffers[game.cursor], state.outcomes[action]
     new_steps = max(outcome.end - outcome.start + 1, 0)

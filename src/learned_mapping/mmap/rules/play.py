@@ -14,7 +14,7 @@ from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
 from learned_mapping.mmap.rules.kernel import NUM_FEATURES
-from learned_mapping.mmap.rules.state import ProgramArrays, new_state, positive_mean, program_arrays, share
+from learned_mapping.mmap.rules.state import ProgramArrays, benefit_unit, new_state, program_arrays, share, supply_unit
 from learned_mapping.programs.program import Program
 
 
@@ -42,7 +42,7 @@ class Game:
     def __init__(self, program: Program | ProgramArrays):
         self.program = program_arrays(program)
         self.state = new_state(self.program)
-        self.scale = np.array([positive_mean(self.program.buffers["benefit_s"]), positive_mean(self.program.supply_s)])
+        self.scale = np.array([benefit_unit(self.program), supply_unit(self.program)])
         self._settle()
 
     def _settle(self) -> None:

@@ -102,10 +102,17 @@ def share(program: Program | ProgramArrays, saved_s: float) -> float:
     return saved_s / program.possible_saving_s if program.possible_saving_s > 0 else 0.0
 
 
-def positive_mean(values: np.ndarray) -> float:
-    """The mean, 1 where it is not above 0 or there are no values: a unit to measure by."""
-    mean = float(np.mean(values)) if len(values) else 0.0
-    return mean if mean > 0 else 1.0
+def benefit_unit(program: ProgramArrays) -> float:
+    """The unit of benefits and rewards, in seconds: the mean over buffers of what each saves placed first, a loss as 0.
+    Where only placements together save anything it is an equal share of that; 1 where nothing does."""
+    benefits = program.buffers["benefit_s"]
+    mean = float(np.maximum(benefits, 0.0).mean()) if len(benefits) else 0.0
+    return mean or program.possible_saving_s / max(len(benefits), 1) or 1.0
+
+
+def supply_unit(program: ProgramArrays) -> float:
+    """The unit of demand and supply, in seconds: the mean supply of a step; 1 where no step supplies any."""
+    return float(program.supply_s.mean() if len(program.supply_s) else 0.0) or 1.0
 
 
 NONE = -1
