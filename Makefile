@@ -43,9 +43,9 @@ notebooks: $(STAMP)
 pdf: book
 	$(BIN)/python book/pdf.py
 
-# A double click opens a chapter as a notebook. In a container: make lab LAB="--ip 0.0.0.0 --no-browser".
+# The chapters as they are downloaded, in build/lab. In a container: make lab LAB="--ip 0.0.0.0 --no-browser".
 lab: $(STAMP)
-	JUPYTER_CONFIG_PATH=$(CURDIR)/book/jupyter $(BIN)/jupyter lab --notebook-dir book $(ROOT) $(LAB)
+	$(BIN)/python book/lab.py $(ROOT) $(LAB)
 
 reproduce: $(STAMP)
 	$(BIN)/lmap make --all --profile full --jobs $(JOBS)

@@ -17,6 +17,7 @@ import pytest
 
 from cli_files import MAPPING, PROGRAM, SCHEDULE, answer, edited, one_line, refusal, refused, run
 from companion.toy import BROKEN, TOY, install
+from learned_mapping import compiling
 from learned_mapping.cli import main
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint
@@ -242,16 +243,14 @@ def test_a_fault_of_ours_is_exit_3_and_one_line(capsys, folder, monkeypatch):
     assert code == 3 and "ZeroDivisionError" in one_line(err)
 
 
-def test_the_first_use_is_announced_only_where_it_makes_one_wait(capsys, monkeypatch):
-    from learned_mapping.cli import output
-
-    monkeypatch.setattr(output, "is_compiled", lambda: False)
-    with output.first_use(after=60.0):
-        pass
-    assert capsys.readouterr().err == ""
-    with output.first_use(after=0.0):
-        time.sleep(0.2)
-    assert "the first use compiles" in one_line(capsys.readouterr().err)
+def test_whoever_waits_for_compiling_is_told(capsys, folder, monkeypatch):
+    """Catches three minutes of silence at the second method, and a line where nobody waits."""
+    line = ("solve", "regal", "graph.json", "--out", "o.json", "--samples", "20", "--method")
+    assert run(capsys, *line, "random")[2] == ""
+    monkeypatch.setattr(compiling, "SILENT_S", 0.01)
+    monkeypatch.setattr("learned_mapping.problem.warm_up", lambda *_: time.sleep(0.5))
+    for method in ("random", "brkga"):
+        assert set(run(capsys, *line, method)[2].splitlines()) == {f"lmap: {compiling.LINE}"}
 
 
 @pytest.mark.parametrize("option", ["--seconds", "--samples", "--evaluations", "--seed", "--method", "--memory-gib"])

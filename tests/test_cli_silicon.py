@@ -4,7 +4,10 @@ import json
 
 import pytest
 
-from cli_files import GRAPH, answer, refusal, run
+from cli_files import GRAPH, PARTITION, answer, refusal, run
+from learned_mapping.budget import Budget
+from learned_mapping.problem import problem
+from learned_mapping.programs.formats import read_graph
 
 
 @pytest.mark.parametrize("method", ["class-search", "random", "greedy-careful"])
@@ -22,6 +25,36 @@ def test_what_solve_writes_check_accepts(capsys, folder, method):
     assert answer(capsys, *check, "--hardware", "silicon")["costs"] == solved["costs"]
     assert answer(capsys, *check)["costs"] == solved["costs"], "the file says silicon"
     assert "silicon_throughput" not in answer(capsys, *check, "--hardware", "analytical")["costs"]
+
+
+@pytest.mark.parametrize(
+    ("method", "sees"),
+    [
+        *((method, False) for method in ("greedy-naive", "greedy-careful", "optimum", "cp-sat", "even-cut")),
+        *((method, True) for method in ("climb", "random", "sa", "unconstrained", "random-balanced", "class-search")),
+    ],
+)
+def test_a_method_that_does_not_see_silicon_says_so(capsys, folder, method, sees):
+    """Catches a user who takes what the other cost's optimum is for what silicon's best is: a method that measures no
+    partition but what it ends with, its start beside it, cannot see the chips."""
+    arguments = ["graph.json", "--method", method, "--chips", "2", "--samples", "20", "--alone", "--out", "p.json"]
+    code, _, err = run(capsys, "solve", "mcm", *arguments, "--hardware", "silicon")
+    told = [line for line in err.splitlines() if "never sees the simulated chips" in line]
+    assert code == 0 and len(told) == (not sees), err
+    silicon = problem("silicon")
+    task, rng = silicon.begin(silicon.task(read_graph("graph.json"), chips=2), 0)
+    silicon.method(method).run(task, rng, Budget(samples=20))
+    assert (len(task.model.ran) > 2) == sees
+
+
+def test_peak_bytes_are_the_same_whoever_judges(capsys, folder):
+    """Catches two things under one name. By hand, chip 0 of this partition holds the weights of b, 4,096 bytes, and
+    when c runs what it reads and makes, 1,024 each, and tb, 2,048, which waits for its link."""
+    (folder / "p.json").write_text(json.dumps(PARTITION))
+    check = ("check", "mcm", "graph.json", "p.json", "--hardware")
+    model, silicon = (answer(capsys, *check, hardware)["costs"] for hardware in ("analytical", "silicon"))
+    assert model["peak_bytes"] == silicon["peak_bytes"] == 8192
+    assert "needed_bytes" not in model and silicon["needed_bytes"] % 2 == 0
 
 
 def test_what_fits_no_chip_is_not_written(capsys, folder):

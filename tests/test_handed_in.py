@@ -18,11 +18,11 @@ from learned_mapping.hardware.memory_hierarchy import checked
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.repair.cp_sat import CpSatSolver, cp_sat_batch
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
+from learned_mapping.mcm.rules.constraints import example_graph
 from learned_mapping.mmap.mapping import make_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
-from learned_mapping.problem import problem
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
 from learned_mapping.programs.graph import check_columns
 from learned_mapping.programs.json_io import read_json, write_json
@@ -31,7 +31,7 @@ from learned_mapping.regal.agent.rollouts import uniform_cost
 from learned_mapping.regal.schedule import Schedule
 
 TOY = toy_program()
-GRAPH = problem("mcm").toy().graph
+GRAPH = example_graph()
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def layouts() -> dict[str, Any]:
     clocks = [_clock(program, compiler), _clock(program, best)]
     return {
         "steps": program.num_instructions, "fast_bytes": program.fast_bytes, "compiler": _layout(program, compiler),
-        "best": _layout(program, best), "value": value, "speedup": clocks[0][-1] / clocks[1][-1], "clocks": clocks,
+        "best": _layout(program, best), "value": value, "clocks": clocks,
     }  # fmt: skip
 
 
@@ -332,7 +332,8 @@ def race() -> dict[str, Any]:
 
 
 def claims() -> dict[str, Any]:
-    """Each claim with the paper's number, ours and the thresholds, all by the claim's own rule."""
+    """Each claim with the paper's number, what is measured, the best method without learning and the thresholds, all by
+    the claim's own rule."""
 
     def ends(value: Any) -> list[float] | None:
         return None if value is None else [value.value, value.low, value.high]
@@ -347,7 +348,8 @@ def claims() -> dict[str, Any]:
             {
                 "id": claim.id, "paper": claim.paper, "text": claim.text, "number": claim.number,
                 "verdict": item.verdict, "artifact": claim.artifact,
-                "measured": ends(item.measured), "ours": ends(item.ours), "method": claim.ours.get("method", ""),
+                "measured": ends(item.measured), "rival": ends(item.rival and item.rival.measured),
+                "rival_method": item.rival.method if item.rival else "",
                 "printed": claim.papers_value, "unprinted": claim.not_testable or claim.unprinted,
                 "reproduced": finite(claim.reproduced),
                 "same": finite(claim.same_direction),

@@ -2,12 +2,13 @@
 
 import html
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from learned_mapping.companion import results
 
 WIDTH = 680
+LEARNERS = ("rl-sample-credit", "rl", "regal")  # Of the pictures of stored results.
 
 
 def _svg(height: float, parts: Iterable[str], label: str) -> str:
@@ -53,13 +54,14 @@ def one_layout(data: dict[str, Any], label: str) -> str:
     return _svg(220, [_layout(0, 22, WIDTH, 190, best, steps, room, "the best found")], label)
 
 
-def bars(rows: list[tuple[str, float, str]], label: str) -> str:
-    """(name, value, text), one bar each, as wide as the page."""
+def bars(rows: list[tuple[str, float, str]], label: str, learners: Container[str] = ()) -> str:
+    """(name, value, text), one bar each, as wide as the page; those of `learners` are blue."""
     most = max(value for _, value, _ in rows)
-    cells = "".join(
-        f'<span>{html.escape(name)}</span><span><i style="--share:{value / most:.4f}"></i>{html.escape(text)}</span>'
-        for name, value, text in rows
-    )
+    cells = ""
+    for name, value, text in rows:
+        kind = ' class="lm-learns"' if name in learners else ""
+        bar = f'<i style="--share:{value / most:.4f}"{kind}></i>'
+        cells += f"<span>{html.escape(name)}</span><span>{bar}{html.escape(text)}</span>"
     return f'<div class="lm-bars" role="img" aria-label="{html.escape(label, quote=True)}">{cells}</div>'
 
 
@@ -102,7 +104,7 @@ def _stored(artifact: str, instance: str, metric: str, methods: dict[str, str], 
         rows = results.stored(artifact)["rows"]
         values = {r["method"]: r["value"] for r in rows if (r["instance"], r["metric"]) == (instance, metric)}
         shown = [(name, values[m], format(values[m], digits)) for m, name in methods.items() if m in values]
-        return bars(shown, label)
+        return bars(shown, label, {name for m, name in methods.items() if m in LEARNERS})
 
     return draw
 
@@ -114,13 +116,14 @@ PICTURES: dict[str, Callable[[Any, str], str]] = {
         "mcm.fresh", "all", "improvement",
         {"greedy-careful": "careful greedy, 1 partition", "random": "random search",
          "rl-sample-credit": "the policy, one credit", "rl": "the policy, a credit per op",
-         "optimum": "the optimum"},
+         "sa-balanced": "annealing from an even split", "optimum": "the optimum"},
         ".2f",
     ),
     "race-ladder": _stored(
         "regal.test", "synthetic-runtime", "gap_percent",
         {"brkga": "genetic algorithm", "regal-average": "REGAL, average advice", "regal": "REGAL",
-         "spectral-law": "cut by an eigenvector", "local-search": "local search"},
+         "spectral-law": "cut by an eigenvector", "local-search": "local search",
+         "spectral-local-search": "the cut, then local search"},
         ".1f",
     ),
 }  # fmt: skip

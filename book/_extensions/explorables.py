@@ -29,8 +29,8 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
 }
 """Name -> its scripts, in the order in which they are read; `alexnet` is made last, with what `game` has compiled."""
 TITLES = {
-    "layouts": "AlexNet's training step in fast memory: the compiler's layout, and that of the highest return found. "
-    "Each rectangle is one stay of a tensor.",
+    "layouts": "One of the sixty programs, AlexNet's training step, in fast memory: the compiler's layout, and that of "
+    "the highest return found. Each rectangle is one stay of a tensor.",
     "game": "Play the memory game. The keys C, N and D are the three actions, U takes one back; dashed frames show "
     "where Copy and NoCopy would put the buffer.",
     "alexnet": "AlexNet's buffers under a greedy rule: place what saves more than a price per byte and step.",
@@ -43,8 +43,10 @@ TITLES = {
     "beyond stands at the edge. A diamond is the number that the paper prints. Blue: reproduced; light blue: same "
     "direction; grey: undecided; red: not reproduced. "
     "Click a row to see what decides it.",
-    "chips-ladder": "The policy is ahead of random search: throughput on sixteen held-out graphs, in naive greedy's.",
-    "race-ladder": "Less is better: the gap to the best known schedule on synthetic graphs, in percent.",
+    "chips-ladder": "A search that learns nothing ties with the policy: throughput on sixteen held-out graphs, in that "
+    "of the naive greedy. Blue: what learns.",
+    "race-ladder": "Less is better: the gap to the best known schedule on held-out synthetic graphs, in percent. Blue: "
+    "what learns.",
 } | primers.TITLES
 PICTURES = explorable_pictures.PICTURES | primers.PICTURES
 

@@ -6,6 +6,7 @@ sentences with their numbers, code of the package, citations, links to the other
 
 import functools
 import gzip
+import hashlib
 import re
 import tarfile
 from pathlib import Path
@@ -27,10 +28,12 @@ ARCHIVE = "learned-mapping.tar.gz"
 """Code and stored results, from which a notebook installs the package; it lies where the book's notebooks lie."""
 IN_ARCHIVE = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "requirements.lock", "src", "data")
 INSTALL = f"""\
-# Installs the package where it is not there yet. Stored results lie in the checkout, so it comes with them: from a
-# checkout around this notebook, from LEARNED_MAPPING_SOURCE (a folder, or an address such as git+https://...), or from
-# {ARCHIVE}, which lies beside the notebooks of the book, here or in a folder above.
+# Installs the package where it is not there yet, and the packages of its lock file, each by its hash: from
+# {ARCHIVE}, which was built with this notebook and lies beside it or one folder above, or from a
+# checkout that LEARNED_MAPPING_SOURCE names. Stored results lie there too.
+import hashlib
 import importlib.util
+import io
 import os
 import pathlib
 import subprocess
@@ -39,31 +42,36 @@ import tarfile
 
 if importlib.util.find_spec("learned_mapping") is None:
     here = pathlib.Path.cwd()
-    source = os.environ.get("LEARNED_MAPPING_SOURCE", "")
-    for folder in (here, *here.parents):
-        if not source and (folder / "src" / "learned_mapping").is_dir():
-            source = str(folder)
-        if not source and (folder / "{ARCHIVE}").is_file():
-            source = str(folder / "learned-mapping")
-            with tarfile.open(folder / "{ARCHIVE}") as archive:
-                archive.extractall(source, filter="data")
-    if not source:
-        raise SystemExit(
-            "Learned Mapping is not installed. Tried: LEARNED_MAPPING_SOURCE, which is not set; "
-            f"a checkout around {{here}}; and {ARCHIVE} there. Download that from the page of this notebook."
-        )
-    editable = f"{{source}}[book,rl]" if os.path.isdir(source) else f"{{source}}#egg=learned-mapping[book,rl]"
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "-e", editable], check=True)
-    checkout = pathlib.Path(source if os.path.isdir(source) else pathlib.Path(sys.prefix) / "src" / "learned-mapping")
-    sys.path.insert(0, str(checkout / "src"))  # this kernel started before the package was there"""
+    source = pathlib.Path(os.environ.get("LEARNED_MAPPING_SOURCE") or "learned-mapping").resolve()
+    if not os.environ.get("LEARNED_MAPPING_SOURCE"):
+        archives = [folder / "{ARCHIVE}" for folder in (here, here.parent)]
+        archives = [path for path in archives if path.is_file()]
+        if not archives:
+            raise SystemExit(
+                f"Learned Mapping is not installed, LEARNED_MAPPING_SOURCE is not set, and there is no {ARCHIVE} "
+                f"in {{here}} or in the folder above. Download it from the book."
+            )
+        data = archives[0].read_bytes()
+        if hashlib.sha256(data).hexdigest() != "{{digest}}":
+            raise SystemExit(f"{{archives[0]}} is not the archive of this notebook: download both from the same book.")
+        if source.exists():
+            raise SystemExit(f"{{source}} is there already: remove it, or name it in LEARNED_MAPPING_SOURCE.")
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            archive.extractall(source, filter="data")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--require-hashes", "-r", str(source / "requirements.lock")], check=True)
+    subprocess.run([*pip, "--no-build-isolation", "-e", str(source)], check=True)
+    sys.path.insert(0, str(source / "src"))  # this kernel started before the package was there"""
+"""The first cell, with ``{digest}`` where the SHA-256 of the archive goes."""
 LEFT_OUT = {"__pycache__", "learned_mapping.egg-info"}
 BLOCK = re.compile(r"^```\{([a-z-]+)\} ?(.*?)\n(.*?)^```$", re.S | re.M)
 ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
 LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\.(?:md|html)(#[\w-]*)?\)")
 
 
-def notebook(page: str) -> nbformat.NotebookNode:
-    """The page, such as ``mmap/play``, as a notebook without outputs."""
+def notebook(page: str, digest: str = "") -> nbformat.NotebookNode:
+    """The page, such as ``mmap/play``, as a notebook without outputs; `digest`, the SHA-256 of the archive that its
+    first cell takes: without one, none."""
     book_page = jupytext.reads((BOOK / f"{page}.md").read_text(encoding="utf-8"), fmt=FORMAT)
     for cell in book_page.cells:
         tags = set(cell.metadata.get("tags", ()))
@@ -73,11 +81,17 @@ def notebook(page: str) -> nbformat.NotebookNode:
             hidden = {"source_hidden": True} | ({"outputs_hidden": True} if "hide-cell" in tags else {})
             cell.metadata["jupyter"] = hidden
     if any(cell.cell_type == "code" for cell in book_page.cells):
-        book_page.cells.insert(0, nbformat.v4.new_code_cell(INSTALL, metadata={"jupyter": {"source_hidden": True}}))
+        hidden = {"jupyter": {"source_hidden": True}}
+        book_page.cells.insert(0, nbformat.v4.new_code_cell(first_cell(digest), metadata=hidden))
     book_page.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     for number, cell in enumerate(book_page.cells):
         cell["id"] = f"cell-{number}"
     return book_page
+
+
+def first_cell(digest: str) -> str:
+    """`INSTALL` for the archive of this SHA-256."""
+    return INSTALL.replace("{digest}", digest)
 
 
 def plain(text: str, page: str) -> str:
@@ -143,15 +157,18 @@ def _title(path: Path) -> str:
 def _write(app, exception) -> None:
     if exception is not None or app.builder.name != "html":
         return
+    sources = Path(app.outdir) / "_sources"
+    write_archive(sources / ARCHIVE)
+    digest = hashlib.sha256((sources / ARCHIVE).read_bytes()).hexdigest()
     for page in sorted(app.env.found_docs):
-        path = Path(app.outdir) / "_sources" / f"{page}.ipynb"
+        path = sources / f"{page}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(notebook(page), path)
-    write_archive(Path(app.outdir) / "_sources" / ARCHIVE)
+        nbformat.write(notebook(page, digest), path)
 
 
 def write_archive(path: Path) -> None:
     """Packs the files of `IN_ARCHIVE`, and what the book knows of claims and sentences; equal files, equal bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     listed = [file for name in IN_ARCHIVE for file in sorted([BOOK.parent / name, *(BOOK.parent / name).rglob("*")])]
     listed += sorted(BOOK.glob("*.yml"))
     with open(path, "wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:

@@ -3,6 +3,7 @@
 - Long tables are folded: a section has a figure and a verdict, and its table beneath.
 - The theme's live-code button would run code on somebody else's server, and no page uses cards or tabs.
 - Its script of icons is 1.5 MB for the dozen that are shown; ``book.css`` has those as characters.
+- MathJax is 2 MB; a page without a formula does not load it.
 - A page downloads as the notebook that `notebooks` makes of it.
 - What scrolls sideways can be reached by the keyboard.
 - A page says in its head what it is about, for search engines and previews of links, and at its foot which version of
@@ -26,6 +27,7 @@ from learned_mapping.style import PALETTE
 
 ICONS = re.compile(r"<(?:script|link)[^>]*(?:fontawesome|fa-[a-z]+-\d+)[^>]*>(?:\s*</script>)?")
 ICON_RULE = re.compile(r"[^{}]*\.fa-[^{}]*\{[^{}]*\}")
+MATHJAX = re.compile(r"<script[^>]*mathjax/[^>]*>\s*</script>|<script>window\.MathJax = .*?</script>", re.S)
 UNUSED = re.compile("thebe|sphinx-design|design-tabs")
 TABLES = re.compile(r'(?:<div class="lm-table"[^>]*><table.*?</table></div>\s*)+', re.S)
 CAPTION = re.compile(r"<caption>(.*?)</caption>", re.S)
@@ -108,6 +110,11 @@ def _folded(page: str) -> str:
     return TABLES.sub(fold, page)
 
 
+def _formulas(page: str) -> str:
+    """The page, without the script that sets formulas where it has none."""
+    return page if 'class="math' in page else MATHJAX.sub("", page)
+
+
 def _words(page: str) -> str:
     """What the article of a page says."""
     article = re.search(r"<article\b.*?</article>", page, re.S)
@@ -147,7 +154,7 @@ def _finish(app, exception) -> None:
         return
     folder, words = Path(app.outdir), {}
     for path in page_check.pages_of(folder):
-        page = ICONS.sub("", path.read_text(encoding="utf-8")).replace("</body>", REACHED, 1)
+        page = _formulas(ICONS.sub("", path.read_text(encoding="utf-8"))).replace("</body>", REACHED, 1)
         page = described(page, "../" * (len(path.relative_to(folder).parts) - 1))
         page = page.replace(
             '<div role="list" class="citation-list">', '<div class="citation-list">'

@@ -1,8 +1,9 @@
 """Written sentences whose numbers come from stored results, and that are shown only while they hold.
 
 ``book/sentences.yml`` has for each sentence the numbers it names, by the rules that `learned_mapping.companion.claims`
-measures claims by, and cases: a condition and a text. The first case whose condition holds is what the book says; where
-none does, the build and a test fail, and somebody has to write the sentence anew. In a page::
+measures claims by, or as a term of those before it, and cases: a condition and a text. The first case whose condition
+holds is what the book says; where none does, the build and a test fail, and somebody has to write the sentence anew. In
+a page::
 
     ```{sentence} mmap.news
     ```
@@ -75,17 +76,23 @@ def verdicts() -> dict[str, str]:
 
 def say(name: str, sentence: dict[str, Any]) -> str:
     """The text of the first case that holds; raises `ValueError` where none does."""
-    numbers = {key: number(rule) for key, rule in sentence.get("numbers", {}).items()}
-    known = {**numbers, "verdict": lambda claim: verdicts()[claim], "abs": abs, "min": min, "max": max}
+    known = {"verdict": lambda claim: verdicts()[claim], "abs": abs, "min": min, "max": max}
+    numbers: dict[str, Any] = {}
+    for key, rule in sentence.get("numbers", {}).items():
+        numbers[key] = _term(rule, {**known, **numbers}) if isinstance(rule, str) else number(rule)
     for case in sentence["cases"]:
-        try:
-            holds = eval(case["holds"], {"__builtins__": {}}, known)
-        except TypeError:  # a number that is missing compares with nothing
-            continue
-        if holds:
+        if _term(case["holds"], {**known, **numbers}):
             return case["text"].format(**numbers)
     shown = ", ".join(f"{key} = {value}" for key, value in numbers.items())
     raise ValueError(f"sentence {name}: no case holds any more ({shown})")
+
+
+def _term(words: str, known: dict[str, Any]) -> Any:
+    """The value of a term or condition; None where a number in it is missing."""
+    try:
+        return eval(words, {"__builtins__": {}}, known)
+    except (TypeError, AttributeError):
+        return None
 
 
 class Sentence(Directive):

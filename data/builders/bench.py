@@ -3,9 +3,10 @@
     python -m builders.bench --seconds 20 --out ../data/bench
 
 The bounds are of linear programs, or, where `mmap.bound` has a tighter one stored, of branch and bound. The first
-mappings are the best of the stored games of paper 1's agent and of greedy-tuned. From the best one known, and from
-nothing, edit-search-repeats searches for some seconds, from nothing edit-search too, and offsets are searched that let
-more in. What stands in the folder stays where it is better: a run can be interrupted, and another seed adds to it.
+mappings are the best of the stored games of paper 1's tables, of its agent and of searches, and of greedy-tuned. From
+the best one known, and from nothing, edit-search-repeats searches for some seconds, from nothing edit-search too, and
+offsets are searched that let more in. With ``--seconds 0`` nothing is searched: better stored games enter. What stands
+in the folder stays where it is better: a run can be interrupted, and another seed adds to it.
 """
 
 import argparse
@@ -23,13 +24,14 @@ from learned_mapping.companion.mmap.runs import replayed
 from learned_mapping.companion.records import read_records
 from learned_mapping.mmap.bounds.upper import upper_bound
 from learned_mapping.mmap.mapping import Mapping
-from learned_mapping.mmap.methods import METHODS, solve
+from learned_mapping.mmap.methods import METHODS, PROBLEM, solve
+from learned_mapping.problem import warm_up
 from learned_mapping.programs.program import Program
 
 from .training.command import say
 
-SOURCES = ("mmap.table2", "mmap.table3", "mmap.fig8")
-"""Artifacts with games of the agent."""
+SOURCES = ("mmap.table2", "mmap.table3", "mmap.repeats", "mmap.fig7", "mmap.fig8")
+"""Artifacts whose records keep games."""
 SEARCHES = ("edit-search-repeats", "edit-search")
 SOLVED = 1e-6  # A mapping this close to its bound is not searched any further.
 Starts = list[tuple[Mapping, str]]
@@ -45,7 +47,7 @@ def bound_of(program: Program) -> float:
 
 @functools.cache
 def games() -> dict[str, list[dict[str, Any]]]:
-    """Program -> records of the agent's games, of the programs as they are today."""
+    """Program -> records with a game's actions."""
     by_program: dict[str, list[dict[str, Any]]] = {}
     for artifact in SOURCES:
         for record in read_records(results.runs_path(artifact)).values():
@@ -69,7 +71,7 @@ def first_mapping(program: Program, records: list[dict[str, Any]]) -> tuple[Mapp
 def improved(program: Program, mapping: Mapping, by: str, seconds: float, seed: int) -> tuple[Mapping, str]:
     """A mapping after edit-search-repeats and a search for offsets, each kept where the return is larger."""
     for method in (SEARCHES[0], "packing"):
-        METHODS[method].prepare()
+        warm_up(PROBLEM, program, METHODS[method])
         budget = Budget(seconds=seconds, cpu=True)
         after, _ = METHODS[method].go_on(program, np.random.default_rng(seed), budget, [mapping])
         if score(program, after).value > score(program, mapping).value + SAME:
@@ -78,17 +80,17 @@ def improved(program: Program, mapping: Mapping, by: str, seconds: float, seed: 
 
 
 def starts(program: Program, standing: Standing | None, folder: Path, seconds: float, seed: int) -> Starts:
-    """Mappings to go on from: the best one known or, where there is none, a stored game; and searches from nothing."""
-    if standing is None:
-        first = first_mapping(program, games().get(program.name, []))
-    else:
+    """Mappings to go on from: the best one known or a stored game that returns more; and searches from nothing."""
+    first = first_mapping(program, games().get(program.name, []))
+    if standing is not None and score(program, first[0]).value <= standing.best + SAME:
         first = (best_mapping(program, folder), standing.by)
-    return [first, *((solve(program, name, seed=seed, seconds=seconds, cpu=True).solution, name) for name in SEARCHES)]
+    searched = SEARCHES if seconds else ()
+    return [first, *((solve(program, name, seed=seed, seconds=seconds, cpu=True).solution, name) for name in searched)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build MMapBench's folder.")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each search, a program")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each search, a program; 0 for none")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--programs", nargs="+", default=compiled.names(), help="all sixty unless named")
     parser.add_argument("--out", type=Path, required=True, help="folder")
@@ -102,7 +104,8 @@ def main() -> None:
         elif standing.best > standing.bound - SOLVED:
             continue
         for mapping, by in starts(program, standing, chosen.out, chosen.seconds, chosen.seed):
-            mapping, by = improved(program, mapping, by, chosen.seconds, chosen.seed)
+            if chosen.seconds:
+                mapping, by = improved(program, mapping, by, chosen.seconds, chosen.seed)
             scored = score(program, mapping)
             if scored.valid and scored.value > table[name].best + SAME:
                 enter(chosen.out, table, program, mapping, scored, by)

@@ -5,8 +5,9 @@ In the folder ``data``, for each of `SETS` or for those named:
     python -m builders.regal_best [SET ...] [--seed S]
 
 The laws that do best lead evolutions of `EVALUATIONS`; a climb of as many starts from the best schedule;
-on graphs of at most `SOLVED_OPS` ops CP-SAT goes on from there, and its bound is stored. A graph whose schedule is as
-cheap as its bound is not searched again. An interrupted search goes on where it stopped.
+on graphs of at most `SOLVED_OPS` ops CP-SAT goes on from there. The bound stored is the solver's or `floor`'s, of every
+entry anew with each call. A graph whose schedule is as cheap as its bound is not searched again. An interrupted search
+goes on where it stopped.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.companion.regal.runs import RULES, outcome
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.bounds.cp_sat import cp_sat
-from learned_mapping.regal.methods import schedule_fitness, solve
+from learned_mapping.regal.methods import floor, schedule_fitness, solve
 from learned_mapping.regal.rules.decode import decode, encode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
@@ -42,7 +43,7 @@ def laws(dataset: str) -> tuple[str, ...]:
 
 
 def search(problem: Instance, dataset: str, seed: int) -> tuple[dict, float]:
-    """The best schedule found, as an entry of the file, and the bound proven."""
+    """The best schedule found, as an entry of the file, and the solver's bound, 0 where it took no part."""
     solutions = {rule: solve(problem, rule, seed=seed).solution for rule in RULES}
     for method in laws(dataset):
         solutions[method] = solve(problem, method, seed=seed, samples=EVALUATIONS).solution
@@ -60,12 +61,15 @@ def search(problem: Instance, dataset: str, seed: int) -> tuple[dict, float]:
     judged = outcome(problem, solutions[best], 0.0)
     if not judged["valid"]:
         raise AssertionError(judged["fault"])
-    if problem.objective == "runtime":
-        bound = max(bound, judged["floor"])
     return {
         "digest": problem.graph.digest, "cost": judged["cost"], "method": best, "devices": solutions[best].devices,
         "placement": solutions[best].placement.tolist(), "order": solutions[best].order.tolist(),
-    }, min(bound, judged["cost"])  # fmt: skip
+    }, bound  # fmt: skip
+
+
+def proven(problem: Instance, cost: float, *bounds: float) -> float:
+    """The highest of `floor` and some bounds; not above the cost of a schedule, as rounding may have it."""
+    return min(max(floor(problem), *bounds), cost)
 
 
 def main() -> None:
@@ -82,21 +86,21 @@ def main() -> None:
             old = known.get(graph_name)
             if old is not None and old["digest"] != problem.graph.digest:
                 old = None  # of another graph, which had this name
-            if old is not None and (chosen.seed in old["seeds"] or old["cost"] <= old["bound"]):
+            new, bound, seeds = old, *((old["bound"], {*old["seeds"]}) if old else (0.0, set()))
+            if old is None or not (chosen.seed in seeds or old["cost"] <= proven(problem, old["cost"], bound)):
+                seed = zlib.crc32(f"{chosen.seed} {graph_name}".encode()) & 0x7FFFFFFF
+                new, solved = search(problem, dataset, seed)
+                new = new if old is None or new["cost"] < old["cost"] else old
+                bound, seeds = max(bound, solved), seeds | {chosen.seed}
+            new = new | {"bound": proven(problem, new["cost"], bound), "seeds": sorted(seeds)}
+            if new == known.get(graph_name):
                 continue
-            seed = zlib.crc32(f"{chosen.seed} {graph_name}".encode()) & 0x7FFFFFFF
-            new, bound = search(problem, dataset, seed)
-            if old is not None:
-                bound = max(bound, old["bound"])
-                new = new if new["cost"] < old["cost"] else old
-            seeds = sorted({*(old["seeds"] if old else ()), chosen.seed})
-            known[graph_name] = new | {"bound": bound, "seeds": seeds}
-            graphs.best_path(kind, objective).parent.mkdir(parents=True, exist_ok=True)
+            known[graph_name] = new
             write_json(
                 graphs.best_path(kind, objective),
                 {"schema": f"learned-mapping/{graphs.BEST_SCHEMA}/1", "graphs": known},
             )
-            say(f"{name} {graph_name} {new['cost']:.6g} {bound:.6g} {new['method']}")
+            say(f"{name} {graph_name} {new['cost']:.6g} {new['bound']:.6g} {new['method']}")
 
 
 if __name__ == "__main__":

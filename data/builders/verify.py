@@ -147,7 +147,8 @@ def verify_bench() -> Verdict:
         faults = [f"bench/{name}: {fault}" for name, row in table.items() if (fault := _standing_fault(row))]
     except InputError as error:
         table, faults = {}, [_relative(error)]
-    expected = {bench.TABLE, registry.CARD, *(f"{name}{bench.MAPPING}" for name in table)}
+    mappings = (bench.mapping_path(data_folder() / "bench", row).name for row in table.values())
+    expected = {bench.TABLE, registry.CARD, *mappings}
     faults += [f"{_name(path)}: is not in the table" for path in present if path.name not in expected]
     return Verdict("bench", len(table), len(present), bytes_of(present), tuple(faults))
 
@@ -158,13 +159,16 @@ def _standing_fault(row: bench.Standing) -> str:
         program = bench.load(row.program)
         if program.digest != row.digest:
             return f"is of a program of digest {row.digest[:16]}, that is {program.digest[:16]}"
-        scored = bench.score(program, bench.best_mapping(program))
+        mapping = bench.best_mapping(program)
+        scored = bench.score(program, mapping)
     except InputError as error:
         return ": ".join(part for part in (error.field, error.fault) if part)
     if not scored.valid:
         return scored.violation
     if abs(scored.value - row.best) > bench.SAME:
         return f"its mapping returns {scored.value:.9g}, the table says {row.best:.9g}"
+    if bench.is_game(program, mapping) != row.game:
+        return f"its mapping is {'no' if row.game else 'a'} game, the table says otherwise"
     return ""
 
 

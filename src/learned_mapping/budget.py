@@ -1,10 +1,12 @@
 """The limits of a search, in time, in samples, or both; and the curve of its best value so far."""
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from learned_mapping.clock import cpu_seconds
-from learned_mapping.errors import InputError, is_whole, real
+from learned_mapping.errors import InputError, is_whole, real, told, truth
 
 
 class Budget:
@@ -20,7 +22,7 @@ class Budget:
       strict: nothing runs beside the budget, such as the games by which tables judge a learner.
 
     Raises:
-      InputError: neither limit is given, or one is not positive.
+      InputError: neither limit is given, one is not positive, or what is given for another argument is none.
     """
 
     def __init__(
@@ -36,13 +38,18 @@ class Budget:
         if seconds is None and samples is None:
             raise InputError("budget", "", "give a limit in seconds or in samples")
         if seconds is not None and not real(seconds, "budget", "seconds") > 0:
-            raise InputError("budget", "seconds", f"must be a number above 0, got {seconds!r}")
-        if samples is not None and not (is_whole(samples) and samples > 0):
-            raise InputError("budget", "samples", f"must be a whole number above 0, got {samples!r}")
-        self.limit_s, self.limit_samples = seconds, samples
-        self.cpu, self.progress, self.checkpoint = cpu, progress, checkpoint
-        self.strict = strict
-        self._clock = cpu_seconds if cpu else time.perf_counter
+            raise InputError("budget", "seconds", f"must be a number above 0, got {told(seconds)}")
+        if samples is not None and not (is_whole(samples) and 0 < samples < 2**63):
+            raise InputError("budget", "samples", f"must be a whole number above 0, of 63 bits, got {told(samples)}")
+        if progress is not None and not callable(progress):
+            raise InputError("budget", "progress", f"expected a function, got {told(progress)}")
+        if not isinstance(checkpoint, str | os.PathLike | None):
+            raise InputError("budget", "checkpoint", f"expected a file's name, got {told(checkpoint)}")
+        self.limit_s = None if seconds is None else float(seconds)
+        self.limit_samples = None if samples is None else int(samples)
+        self.cpu, self.strict = truth(cpu, "budget", "cpu"), truth(strict, "budget", "strict")
+        self.progress, self.checkpoint = progress, checkpoint
+        self._clock = cpu_seconds if self.cpu else time.perf_counter
         self._start = self._clock()
         self._last_progress = float("-inf")
         self._ended = False
@@ -60,6 +67,15 @@ class Budget:
     def spent_before(self, seconds: float) -> None:
         """Counts what an earlier part of the same run took."""
         self._start -= seconds
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """A stretch whose seconds do not count: it compiles, or gets a network ready, which is no search."""
+        since = self.seconds
+        try:
+            yield
+        finally:
+            self.spent_before(since - self.seconds)
 
     @property
     def remaining_samples(self) -> int | None:

@@ -1,5 +1,6 @@
 """The package's own exceptions. Each is raised where the fault enters and reads as one line."""
 
+from collections.abc import Iterable, Mapping, Set
 from numbers import Integral
 from typing import Any
 
@@ -13,6 +14,15 @@ def shown(text: object, limit: int = 80) -> str:
     if len(text) > limit:
         text = f"{text[: limit // 2]}...({len(text):,} characters)...{text[-limit // 4 :]}"
     return "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)
+
+
+def told(value: object) -> str:
+    """Any value as a few words of one line; what cannot say itself, such as an integer of too many digits, by its
+    type."""
+    try:
+        return shown(repr(value))
+    except Exception:
+        return f"a {type(value).__name__} that cannot be written out"
 
 
 class LearnedMappingError(Exception):
@@ -42,19 +52,53 @@ def expect_type(value: object, kind: type, source: str) -> None:
         raise InputError(source, "", f"expected a {kind.__name__}, got a {type(value).__name__}")
 
 
+def expect_sequence(value: Any, source: object, field: str) -> None:
+    """Raises `InputError` unless a value has a length and an order, as a list, a tuple or an array have, and is no
+    text."""
+    try:
+        if isinstance(value, str | bytes | Mapping | Set):
+            raise TypeError
+        iter(value), len(value)
+    except Exception:  # of another's object
+        raise InputError(source, field, f"expected a sequence, got a {type(value).__name__}") from None
+
+
 def is_whole(value: object) -> bool:
     """Whether a value is an integer of Python or NumPy, and no truth value."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def real(value: Any, source: object, field: str) -> float:
-    """A number of Python, NumPy or JAX as a float; raises `InputError` for all else, such as text and truth values."""
-    if isinstance(value, str | bytes | bool) or str(getattr(value, "dtype", "")) == "bool":
-        raise InputError(source, field, f"expected a number, got {value!r}")
+def expect_whole(value: Any, source: object, field: str, low: int, high: int) -> int:
+    """An integer of Python or NumPy in [low, high] as Python's; raises `InputError` for all else."""
+    if not is_whole(value) or not low <= int(value) <= high:
+        raise InputError(source, field, f"expected a whole number in [{low}, {high}], got {told(value)}")
+    return int(value)
+
+
+def expect_choice(value: object, options: Iterable[str], source: str, field: str = "") -> None:
+    """Raises `InputError` unless a value is one of these words."""
+    if not isinstance(value, str) or value not in options:
+        raise InputError(source, field, f"{told(value)} is none of {', '.join(options)}")
+
+
+def truth(value: Any, source: object, field: str = "") -> bool:
+    """Whether a value counts as true; raises `InputError` where that cannot be said, as of an array."""
     try:
+        return bool(value)
+    except Exception:
+        raise InputError(source, field, f"expected true or false, got {told(value)}") from None
+
+
+def real(value: Any, source: object, field: str) -> float:
+    """A number of Python, NumPy or JAX as a float; raises `InputError` for all else, such as text, truth values, what a
+    mask hides and integers beyond a float."""
+    try:
+        is_truth = isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool"
+        if is_truth or isinstance(value, str | bytes) or hasattr(value, "mask"):
+            raise TypeError
         return float(value)
-    except (TypeError, ValueError):
-        raise InputError(source, field, f"expected a number, got {value!r}") from None
+    except Exception:
+        raise InputError(source, field, f"expected a number, got {told(value)}") from None
 
 
 class MissingNetworkError(InputError):

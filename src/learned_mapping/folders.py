@@ -90,11 +90,6 @@ def code_digest(folder: Path = FOLDER) -> str:
     return hasher.hexdigest()[:16]
 
 
-def is_compiled() -> bool:
-    """Whether an earlier use has left compiled functions where this one looks for them."""
-    return any(Path(os.environ.get("NUMBA_CACHE_DIR", os.devnull)).rglob("*.nbc"))
-
-
 def use_cache(folder: Path = FOLDER) -> None:
     """Points numba at the folder, unless ``NUMBA_CACHE_DIR`` names another or this one cannot be written to."""
     if "NUMBA_CACHE_DIR" in os.environ:

@@ -6,6 +6,7 @@ instance on its hardware), randomness and a budget, and returns a solution.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +14,8 @@ from typing import Any, cast
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError, is_whole
+from learned_mapping.compiling import compiling
+from learned_mapping.errors import InputError, expect_choice, is_whole, real, told, truth
 from learned_mapping.verdict import LISTED, Verdict
 
 RULE = "rule"
@@ -24,7 +26,7 @@ OURS = "our learner"
 KINDS = (RULE, SEARCH, EXACT, PAPER, OURS)  # What a method is. Colours and dashes of the figures follow it.
 PROFILES = ("quick", "full", "paper")  # Sizes of the networks.
 
-WARM_SAMPLES = 300  # On a toy, before the clock starts: past the first generation, so that all is compiled.
+WARM_SAMPLES = 1000  # On a toy, before the clock starts: a tenth of them passes every search's first generation.
 RULE_SAMPLES = 1000  # Of a rule of `Problem.net` that tries a few of its kind.
 
 Outcome = tuple[Any, dict[str, float]]
@@ -41,8 +43,10 @@ class Method:
     method that keeps the budget's account itself."""
     kind: str = SEARCH  # One of `KINDS`.
     random: bool = True  # Whether the seed matters.
-    prepare: Callable[[], None] = field(default=lambda: None, repr=False)
-    """Compiles what the method needs, so that no budget pays for it."""
+    prepare: Callable[[Any, np.random.Generator], object] | None = field(default=None, repr=False)
+    """(task, randomness): compiles what the method needs for the shapes of a task, so that no budget pays for it. Where
+    None, shapes do not matter: a run on `Problem.toy` compiles it."""
+    then: tuple[str, ...] = ()  # Methods that `go_on` ends with.
     go_on: Callable[[Any, np.random.Generator, Budget, list[Any]], "Outcome | Result"] | None = field(
         default=None, repr=False
     )
@@ -78,12 +82,11 @@ class Problem(ABC):
 
     def method(self, name: str, profile: str = "full") -> Method:
         """A method by name; raises `InputError`, which names those there are."""
-        if profile not in PROFILES:
-            raise InputError("profile", "", f"{profile!r} is none of {', '.join(PROFILES)}")
+        expect_choice(profile, PROFILES, "profile")
         known = self.methods(profile)
-        if name in list(known):
+        if isinstance(name, str) and name in known:
             return known[name]
-        raise InputError("method", "", f"no method is named {name!r}, known are {', '.join(known)}")
+        raise InputError("method", "", f"no method is named {told(name)}, known are {', '.join(known)}")
 
     @abstractmethod
     def read(self, path: str) -> Any:
@@ -93,10 +96,9 @@ class Problem(ABC):
     def task(self, instance: Any, *args: Any, **options: Any) -> Any:
         """The task of methods: the instance, with hardware and objective. Raises `InputError` for bad options."""
 
-    def toy(self) -> Any:
-        """A task of a few operations, on which rules and searches compile their kernels before their time begins; None
-        where they do so in `Method.prepare`."""
-        return None
+    @abstractmethod
+    def toy(self, task: Any) -> Any:
+        """A task of a few operations with the options of this one: solving it compiles what solving this one needs."""
 
     def begin(self, task: Any, seed: int) -> tuple[Any, np.random.Generator]:
         """The task as the run of this seed has it, and all randomness of that run."""
@@ -146,6 +148,10 @@ class Problem(ABC):
         """A note for the user who chooses a method, after its description; may be empty."""
         return ""
 
+    def unseen(self, method: str) -> str:
+        """A line on the hardware that judges what a method finds and that it never sees; empty where it sees all."""
+        return ""
+
     def hints(self, task: Any, solution: Any) -> list[str]:
         """Lines for a user whose solution leaves much unused."""
         return []
@@ -155,15 +161,14 @@ class Problem(ABC):
         return "", {}
 
 
-def warm_up(problem: Problem, method: Method) -> None:
-    """Compiles what a method needs, so that no budget pays for it; a rule and a search solve a toy for that."""
-    method.prepare()
-    toy = problem.toy()
-    if toy is not None and method.kind in (RULE, SEARCH):
-        try:
-            method.run(*problem.begin(toy, 0), Budget(samples=WARM_SAMPLES))
-        except InputError as error:
-            raise InputError(f"on the toy that compiles a method, {error.source}", error.field, error.fault) from None
+def warm_up(problem: Problem, task: Any, method: Method) -> None:
+    """Compiles and imports what a method needs for a task, so that no budget pays for it: as it says, or by solving a
+    toy. What it refuses then, it refuses again in its run."""
+    with compiling(), suppress(InputError):
+        if method.prepare is not None:
+            method.prepare(*problem.begin(task, 0))
+        else:
+            method.run(*problem.begin(problem.toy(task), 0), Budget(samples=WARM_SAMPLES))
 
 
 def solve(
@@ -206,13 +211,16 @@ def solve(
         fault = f"{method} keeps none; {', '.join(able) or 'no method'} of this problem do"
         raise InputError("--checkpoint", "", fault)
     if not is_whole(seed) or not 0 <= seed < 2**63:
-        raise InputError("seed", "", f"expected a whole number from 0 on, got {seed!r}; it has at most 63 bits")
+        raise InputError("seed", "", f"expected a whole number from 0 on, got {told(seed)}; it has at most 63 bits")
     if seconds is None and samples is None:
         seconds, samples = problem.seconds, problem.samples
-    Budget(seconds=seconds, samples=samples)  # complains before anything is compiled
+    # Complains before anything is compiled, and says the limits in Python's numbers.
+    asked = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress, checkpoint=checkpoint, strict=strict)
+    seed, seconds, samples, alone = int(seed), asked.limit_s, asked.limit_samples, truth(alone, "alone")
     rules = () if alone or chosen.kind in (RULE, EXACT) or method in problem.net else problem.net
-    for candidate in (chosen, *map(problem.method, rules)):
-        warm_up(problem, candidate)
+    with compiling():
+        for candidate in (chosen, *map(problem.method, (*rules, *(chosen.then if rules else ())))):
+            warm_up(problem, task, candidate)
     task, rng = problem.begin(task, seed)
     since = Budget(samples=1, cpu=cpu)
     fallbacks = {rule: _by_rule(problem, rule, task, seed, seconds, cpu) for rule in rules}
@@ -243,12 +251,18 @@ def _measured(problem: Problem, task: Any, method: str, outcome: Outcome | Resul
     if not isinstance(outcome, Result):
         fault = f"returned a {type(outcome).__name__}, expected a solution and a dictionary of metrics"
         raise InputError(method, "", fault)
+    found = outcome.metrics if isinstance(outcome.metrics, Mapping) else {}
+    if found is not outcome.metrics or not all(isinstance(name, str) for name in found):
+        raise InputError(method, "metrics", f"expected numbers by name, got {told(outcome.metrics)}")
+    more = {name: real(value, method, f"metrics[{told(name)}]") for name, value in found.items()}
     try:
         metrics = problem.metrics(task, outcome.solution)
-    except (AttributeError, IndexError, TypeError, ValueError) as error:
+    except InputError:
+        raise
+    except Exception as error:
         broken = problem.validate(task, outcome.solution).violations  # complains of what is no solution at all
         raise InputError(method, "solution", broken[0].detail if broken else str(error)) from error
-    return replace(outcome, metrics=metrics | {k: v for k, v in outcome.metrics.items() if k not in metrics})
+    return replace(outcome, metrics=metrics | {name: value for name, value in more.items() if name not in metrics})
 
 
 def _with_fallback(problem: Problem, task: Any, result: Result, fallbacks: Mapping[str, Any]) -> Result:

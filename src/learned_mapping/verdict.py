@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from learned_mapping.errors import shown
+from learned_mapping.errors import expect_whole, shown
 
 LISTED = 20
 """Violations of one rule that are listed, and culprits of each, at most, unless all are asked for."""
@@ -27,7 +27,7 @@ class Violations:
     """Collects violations, a limited number of each rule."""
 
     def __init__(self, listed: int | None = LISTED):
-        self.listed = listed
+        self.listed = None if listed is None else expect_whole(listed, "listed", "", 0, 2**63)
         self._violations: list[Violation] = []
         self._count: Counter[str] = Counter()
 

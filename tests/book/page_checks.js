@@ -74,6 +74,23 @@ globalThis.checks = (() => {
     return `scrolls ${beyond} px sideways (${culprits.slice(0, 3).join(", ")})`;
   }
 
+  // Cells of tables and blocks of code whose words reach over the right edge of any ancestor that cuts or scrolls: the
+  // smallest of these edges counts, for the nearest one may itself be cut.
+  function cut() {
+    const found = [], range = document.createRange();
+    for (const e of document.querySelectorAll(".bd-article :is(td, th, caption, pre)")) {
+      if (!shown(e) || !e.textContent.trim()) continue;
+      range.selectNodeContents(e);
+      let edge = innerWidth;
+      for (let a = e; a; a = a.parentElement) {
+        if (getComputedStyle(a).overflowX !== "visible") edge = Math.min(edge, a.getBoundingClientRect().left + a.clientLeft + a.clientWidth);
+      }
+      const beyond = range.getBoundingClientRect().right - edge;
+      if (beyond > 1) found.push(`cut by ${Math.round(beyond)} px: ${e.tagName} "${e.textContent.trim().slice(0, 40)}"`);
+    }
+    return found;
+  }
+
   // Pieces of text of the figures below an element that are smaller than `text` pixels, by figure.
   function tiny(root, text) {
     const found = new Map();
@@ -117,5 +134,5 @@ globalThis.checks = (() => {
     return [tiny.length, narrow.filter((b) => b.width && (b.width < target || b.height < target)).length];
   }
 
-  return { contrast, names, wide, tiny, crowded, small };
+  return { contrast, names, wide, cut, tiny, crowded, small };
 })();

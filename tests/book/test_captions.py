@@ -46,15 +46,25 @@ def test_names_in_the_list_of_references():
 
 
 def test_nothing_is_cut_at_1280_pixels(browser, tmp_path):
-    """Code of 120 columns and a table of many cells in a column of 700 pixels; the words of a cell go on below."""
+    """Code of 120 columns and tables of many cells and of long names in a column of 700 pixels, as the theme nests
+    them: in a box that scrolls, inside another. Catches a table that may be wider than the outer one, whose last digits
+    then lie beyond its edge; and a check that asks the nearest box alone."""
     style, page = (BOOK / "_static" / "book.css").as_uri(), tmp_path / "page.html"
-    cells = "<td>what a layout keeps in fast memory<br><b>0.1234</b></td>" * 7
+    cells = '<td><b>0.1234</b><br><span class="lm-interval">0.1140 to 0.1360</span></td>' * 7
+    words = "<td>what a layout keeps in fast memory</td>" * 6
+    head = '<th scope="row">tensor2tensor_transformer_bf16</th>'
     page.write_text(
         f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{style}"><div class="bd-article" '
         f'style="width: 700px"><div class="highlight-python"><pre>{"long_name(x, y) " * 8}</pre></div>'
-        f'<div class="cell_output"><div class="lm-table"><table><tr>{cells}</tr></table></div></div></div>'
+        f'<div class="cell_output"><div class="text_html" style="overflow: auto"><div class="lm-table"><table>'
+        f"<tr>{head}{cells}</tr><tr>{head}{words}</tr></table></div></div></div></div>"
     )
-    browser.size(1280)
-    browser.open(page.as_uri())
-    cut = "[...document.querySelectorAll('pre, .lm-table')].map((e) => e.scrollWidth - e.clientWidth)"
-    assert browser.run(cut) == [0, 0]
+    checks = (Path(__file__).parent / "page_checks.js").read_text()
+    for width in (1280, 1440):
+        browser.size(width)
+        browser.open(page.as_uri())
+        browser.run(checks)
+        assert browser.run("checks.cut()") == []
+    browser.run("document.querySelector('.lm-table').style.width = '760px'")
+    browser.run("document.querySelector('table').style.width = '100%'")
+    assert browser.run("checks.cut()") != [], "the check has to see a table that is wider than the box around it"

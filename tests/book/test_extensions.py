@@ -62,6 +62,15 @@ def test_the_script_of_icons_goes_and_others_stay():
     assert offline_pages.ICONS.sub("", page) == '<script src="a.js"></script>'
 
 
+def test_a_page_without_a_formula_does_not_load_mathjax():
+    """Catches two megabytes that the front page loads for nothing, and a page of formulas without its script."""
+    scripts = '<script>window.MathJax = {"options": {}}</script>\n'
+    scripts += '<script defer src="../vendor/mathjax/tex-svg.js?v=5"></script>'
+    plain, formula = "<p>words</p>", '<p><span class="math notranslate nohighlight">\\(x\\)</span></p>'
+    assert offline_pages._formulas(scripts + plain).strip() == plain
+    assert offline_pages._formulas(scripts + formula) == scripts + formula
+
+
 def document(*paragraphs: str) -> nodes.document:
     result = new_document("page")
     for words in paragraphs:

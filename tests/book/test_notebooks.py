@@ -2,16 +2,21 @@
 
 import contextlib
 import functools
+import hashlib
 import io
 import os
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
+import tarfile
+import types
 import venv
 from pathlib import Path
 
 import execute_notebooks
+import lab
 import nbformat
 import notebooks
 import pytest
@@ -49,8 +54,31 @@ def test_a_page_becomes_a_notebook(page):
     words = "\n".join(cell.source for cell in result.cells if cell.cell_type == "markdown")
     assert not re.findall(r"\{[a-z:]+\}`|^```\{", words, re.M)
     if code_of(page):
-        assert result.cells[0].source == notebooks.INSTALL
+        assert result.cells[0].source == notebooks.first_cell("")
         compile("\n".join(code_of(page)), page, "exec")
+
+
+def test_the_lab_opens_converted_notebooks(tmp_path):
+    """Catches pages opened as they are written, with raw roles and directives between the words; and a start that takes
+    a reader's changes away, or leaves an old page where there are none."""
+    assert lab.write(tmp_path) == []
+    made = sorted(path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.ipynb"))
+    raw = re.compile(r"\{[a-zA-Z:_-]+\}`|^\s*(?:```|~~~|:::+)\s*\{|^\([\w-]+\)=$|^\+\+\+", re.M)
+    cells = [cell for page in made for cell in nbformat.read(tmp_path / f"{page}.ipynb", 4).cells]
+    assert made == PAGES and not [
+        raw.findall(c.source) for c in cells if c.cell_type == "markdown" and raw.search(c.source)
+    ]
+    said = subprocess.run(["make", "-n", "lab"], cwd=BOOK.parent, capture_output=True, text=True).stdout
+    assert "book/lab.py" in said and "--notebook-dir book" not in said
+    mine, old = nbformat.read(tmp_path / "mmap/play.ipynb", 4), nbformat.read(tmp_path / "mmap/agent.ipynb", 4)
+    mine.cells[-1].source += "# mine"
+    old.cells[-1].source += "# of an older page"
+    old.metadata["learned_mapping"] = {"cells": lab._digest(old)}
+    for page, notebook in (("mmap/play", mine), ("mmap/agent", old)):
+        nbformat.write(notebook, tmp_path / f"{page}.ipynb")
+    assert lab.write(tmp_path) == ["mmap/play"]
+    assert nbformat.read(tmp_path / "mmap/play.ipynb", 4).cells == mine.cells
+    assert nbformat.read(tmp_path / "mmap/agent.ipynb", 4).cells == notebooks.notebook("mmap/agent").cells
 
 
 def test_links_lead_to_notebooks():
@@ -81,38 +109,104 @@ def test_there_are_three_exercises_with_solutions(page):
         exec("\n".join(code_of(page)[1:]), {})
 
 
+def test_the_first_game_prints_the_seconds_that_the_page_counts_by_hand():
+    """Catches a share of the possible saving that is printed as seconds: the first code that a reader runs."""
+    text = (BOOK / "mmap" / "problem.md").read_text()
+    number = {word: i for i, word in enumerate("no one two three four five six seven eight".split())}
+    saved, possible = (number[word.lower()] for word in re.search(r"(\w+) of (\w+) seconds are saved", text).groups())
+    cells, said = code_of("mmap/problem")[1:], io.StringIO()
+    last = next(i for i, cell in enumerate(cells) if "print(" in cell)
+    with contextlib.redirect_stdout(said):
+        exec("\n".join(cells[: last + 1]), {})
+    assert said.getvalue() == f"saves {saved} of {possible} s\n"
+
+
 def test_a_notebook_runs_elsewhere(tmp_path):
     path = tmp_path / "exercises.ipynb"
     nbformat.write(notebooks.notebook("mcm/exercises"), path)
     assert execute_notebooks.execute(path)[1] == ""
 
 
+def planted(path, mark):
+    """An archive whose build would leave a mark; its SHA-256."""
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in (("setup.py", f"open({str(mark)!r}, 'w')"), ("requirements.lock", "")):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+NOBODY = "import importlib.util\nimportlib.util.find_spec = lambda name: None\n"
+"""The package is not installed."""
+
+
+@pytest.mark.parametrize("above", [0, 1, 2, 3])
+def test_only_the_notebooks_own_archive_is_taken(tmp_path, above):
+    """Would catch an archive that somebody else has put into a folder far above, one in reach that is another, and a
+    folder in place of the one that the archive is unpacked into: what would be installed then runs as the reader."""
+    place = tmp_path / "a" / "b" / "c" / "d"
+    place.mkdir(parents=True)
+    digest = planted([place, *place.parents][above] / notebooks.ARCHIVE, tmp_path / "mark")
+    environment = {k: v for k, v in os.environ.items() if k != "LEARNED_MAPPING_SOURCE"} | {"PIP_NO_INDEX": "1"}
+
+    def told(expected):
+        code = NOBODY + notebooks.first_cell(expected)
+        done = subprocess.run([sys.executable, "-c", code], cwd=place, env=environment, capture_output=True, text=True)
+        assert done.returncode == 1 and not (tmp_path / "mark").exists() and len(done.stderr.splitlines()) == 1
+        return done.stderr
+
+    if above > 1:
+        assert "there is no" in told(digest)
+        return
+    assert "is not the archive of this notebook" in told("0" * 64) and "is not the archive" in told("")
+    assert not (place / "learned-mapping").exists()
+    (place / "learned-mapping").mkdir()
+    assert "is there already" in told(digest)
+
+
+def test_the_digest_in_the_cell_is_that_of_the_archive(tmp_path):
+    """Would catch cells that are written before the archive, and an archive that is another at the next build."""
+    app = types.SimpleNamespace(
+        builder=types.SimpleNamespace(name="html"), env=types.SimpleNamespace(found_docs={"mcm/play"}), outdir=tmp_path
+    )
+    digests = []
+    for _ in range(2):
+        notebooks._write(app, None)
+        digests.append(hashlib.sha256((tmp_path / "_sources" / notebooks.ARCHIVE).read_bytes()).hexdigest())
+        assert digests[-1] in (tmp_path / "_sources" / "mcm" / "play.ipynb").read_text()
+    assert digests[0] == digests[1]
+
+
 @pytest.mark.slow
 def test_a_stranger_installs_from_the_archive(tmp_path):
     """An environment without the package, a folder with the notebook and the archive alone; the first cell, and then a
     stored table. Without the archive one line says what was tried."""
+    notebooks.write_archive(tmp_path / notebooks.ARCHIVE)
+    digest = hashlib.sha256((tmp_path / notebooks.ARCHIVE).read_bytes()).hexdigest()
     code = (
-        notebooks.INSTALL
+        notebooks.first_cell(digest)
         + "\nfrom learned_mapping.companion.display import show_result\nprint(show_result('mcm.table1'))"
     )
     venv.create(tmp_path / "fresh", with_pip=True)
     python = tmp_path / "fresh" / "bin" / "python"
     (packages,) = (tmp_path / "fresh" / "lib").glob("python*/site-packages")
     (packages / "others.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")  # all packages but this one
-    shutil.rmtree(packages / "setuptools", ignore_errors=True)  # older than ours
+    for older in packages.glob("setuptools*"):
+        shutil.rmtree(older)
     place = tmp_path / "a" / "b"
     place.mkdir(parents=True)
     offline = {k: v for k, v in os.environ.items() if not k.startswith(("LEARNED_MAPPING", "PYTHON"))}
-    offline |= {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_DEPS": "1"}
+    offline |= {"PIP_NO_INDEX": "1"}
     run = functools.partial(
         subprocess.run, [python, "-c", code], cwd=place, env=offline, capture_output=True, text=True
     )
     missing = run()
     assert missing.returncode == 1 and notebooks.ARCHIVE in missing.stderr and len(missing.stderr.splitlines()) == 1
-    notebooks.write_archive(tmp_path / "a" / notebooks.ARCHIVE)
+    shutil.move(tmp_path / notebooks.ARCHIVE, tmp_path / "a")
     done = run()
     assert done.returncode == 0 and "Valid partitions" in done.stdout, done.stderr
-    assert (tmp_path / "a" / "learned-mapping" / "src" / "learned_mapping").is_dir()
+    assert (place / "learned-mapping" / "src" / "learned_mapping").is_dir()
 
 
 def test_one_that_fails_is_reported(tmp_path):

@@ -48,8 +48,8 @@ def address(page: str, state: str = "") -> str:
 @pytest.mark.parametrize("page", PAGES)
 def test_page(browser, page, width):
     """No error on the console, no request that leaves the book, named controls, no empty first sheet on paper, no text
-    of a figure cut, over another or, on a phone, under ten pixels. With all folds open: no sideways scroll, readable
-    words in both themes, nothing that axe-core calls serious or critical."""
+    of a figure cut, over another or, on a phone, under ten pixels. With all folds open: no sideways scroll, no cell cut
+    on a wide screen, readable words in both themes, nothing that axe-core calls serious or critical."""
     phone, article = width < 500, "document.querySelector('.bd-article')"
     browser.size(width, touch=phone)
     browser.open(address(page))
@@ -66,11 +66,13 @@ def test_page(browser, page, width):
             faults.append("the first sheet is empty")
     browser.run(f"document.head.insertAdjacentHTML('beforeend', '{STILL}')")
     browser.run("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
-    for wide in (width,) if phone else (768, width):
+    for wide in (width,) if phone else (768, 1440, width):
         browser.size(wide, touch=phone)
         browser.run("new Promise((done) => setTimeout(done, 150))")
         if actual := browser.run("checks.wide()"):
             faults.append(f"{wide} px: {actual}")
+        if wide >= 1280:
+            faults += [f"{wide} px: {fault}" for fault in browser.run("checks.cut()")[:6]]
         for theme in ("light", "dark") if phone else ("dark", "light"):
             browser.run(f"document.documentElement.dataset.theme = document.documentElement.dataset.mode = '{theme}'")
             faults += [f"{wide} px, {theme}: contrast {fault}" for fault in browser.run("checks.contrast()")[:6]]
@@ -100,8 +102,10 @@ def test_the_book_is_short():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_weight(page):
-    """All that a page loads, formulas left out."""
-    loaded = re.findall(r'(?:src|href)="([^"#?]+\.(?:js|css|woff2?|svg|png))', (HTML / page).read_text())
+    """All that a page loads, formulas left out; a page without any loads nothing for them."""
+    text = (HTML / page).read_text()
+    loaded = re.findall(r'(?:src|href)="([^"#?]+\.(?:js|css|woff2?|svg|png))', text)
+    assert ('class="math' in text) == any("mathjax" in name for name in loaded)
     files = {(HTML / page).parent.joinpath(name).resolve() for name in loaded if "mathjax" not in name}
     assert (HTML / page).stat().st_size + sum(f.stat().st_size for f in files if f.exists()) <= WEIGHT
 
@@ -204,7 +208,8 @@ def test_explorable_on_a_phone(browser):
 
 
 def test_the_game_by_mouse_and_keys(browser):
-    """Actions, undo and the watched agent; a game that follows the agent's moves ends at the agent's return."""
+    """Actions, undo, keys after a click on the picture, and the watched agent; a game that follows the agent's moves
+    ends at the agent's return."""
     browser.size(1280)
     browser.open(address("mmap/play.html"))
     browser.click("#play-game [data-action='2']")
@@ -215,6 +220,10 @@ def test_the_game_by_mouse_and_keys(browser):
     assert set(twice) == {"D"} and len(twice) > len(once) > 0
     browser.click("#play-game [data-undo]")
     assert state(browser, "game")["moves"] == once
+    browser.run("document.activeElement.blur()")
+    browser.click("#play-game .lm-picture svg")  # after which the caption promises the keys too
+    browser.key("d", 68)
+    assert state(browser, "game")["moves"] == twice
     data = json.loads(browser.run("document.querySelector('#play-game script').textContent"))
     moves = "".join("CND"[action] for action in data["agent"]["actions"])
     browser.open("about:blank")

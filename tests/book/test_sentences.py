@@ -10,7 +10,10 @@ import pytest
 import sentences
 import values
 
+from learned_mapping import mcm, mmap, regal
+from learned_mapping.companion import results
 from learned_mapping.mmap.agent.config import LONG
+from learned_mapping.problem import RULE, SEARCH
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 
@@ -57,6 +60,49 @@ def test_every_name_stands_once():
     """A second entry of one name would silently take the place of the first."""
     names = re.findall(r"^(\S+):$", sentences.PATH.read_text(encoding="utf-8"), re.M)
     assert len(names) == len(set(names)) == len(sentences.read())
+
+
+WITHOUT_LEARNING = {
+    **{name: method for problem in (mmap, mcm, regal) for name, method in problem.METHODS.items()},
+    **{f"{name}-prod": method for name, method in mmap.METHODS.items()},
+}
+"""Method -> what it is; ``-prod`` falls back on the compiler's mapping."""
+HEADLINES = {
+    "mmap.news mmap.ten": [("mmap.table3", 1, "speedup", "all")],
+    "mmap.ahead": [("mmap.table2", 1, "return", "all")],
+    "mcm.news mcm.ten mcm.fresh": [("mcm.fresh", 1, "over_optimum", "all")],
+    "regal.news regal.simple": [
+        ("regal.test", -1, "gap_percent", kind) for kind in ("synthetic-runtime", "traced-runtime")
+    ],
+}
+"""Sentences that say how a learner does -> the stored rows by which its rivals are judged, and which way is better."""
+CALLED = {
+    "edit-search": "edit-search", "edit-search-prod": "edit-search", "edit-search-repeats": "edit-search-repeats",
+    "sa-balanced": "annealing from an even", "spectral-local-search": "local search that begins there",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [(name, rows) for names, of in HEADLINES.items() for name in names.split() for rows in of]
+)
+def test_the_strongest_rival_without_learning_is_named(name, rows):
+    """By the stored rows, so that a rival that a new table makes the strongest has to be named too. Catches a learner
+    that is shown beside the rivals it beats alone. Exact solvers are no rivals of a learner's kind."""
+    artifact, sign, metric, instance = rows
+    values = {
+        row["method"]: sign * row["value"]
+        for row in results.stored(artifact)["rows"]
+        if (row["metric"], row["instance"]) == (metric, instance)
+        and (method := WITHOUT_LEARNING.get(row["method"])) and method.kind in (RULE, SEARCH)
+    }  # fmt: skip
+    strongest = max(values, key=values.get)
+    assert CALLED[strongest] in sentences.say(name, SENTENCES[name]).lower(), strongest
+
+
+def test_the_strongest_rival_is_in_the_pictures_of_ten_minutes():
+    """Catches a ladder of bars without the method that ties with the learner, or is above it."""
+    for picture, name in (("chips-ladder", "annealing from an even"), ("race-ladder", "then local search")):
+        assert name in explorable_pictures.PICTURES[picture](None, "")
 
 
 MOST_WORDS, MEAN_WORDS, MOST_NUMBERS, NUMBERS_OF_A_PAGE = 40, 22, 2, 35

@@ -1,19 +1,31 @@
 """MMapBench: its table, a method on it, and a mapping entered."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
+from learned_mapping_builders import bench as builder
 from learned_mapping_builders import verify
 
 import cli_files
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap import bench
+from learned_mapping.companion.mmap import bench, runs
 from learned_mapping.folders import data_folder
-from learned_mapping.mmap.mapping import all_dropped, mapping_to_json
+from learned_mapping.mmap.mapping import all_dropped, mapping_to_json, read_mapping
+from learned_mapping.mmap.methods import METHODS, PLANS, solve
+from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import file_sha256, read_json, write_json
 
 SMALL = "rnn_0"
+STORED = data_folder() / "bench"
+
+
+def file_of(name, folder=STORED):
+    """The file of the best mapping known of a program."""
+    return bench.mapping_path(folder, bench.standings(folder)[name])
 
 
 @pytest.fixture
@@ -49,7 +61,8 @@ def test_every_best_mapping_is_valid_and_worth_what_the_table_says(name):
     scored = bench.score(program, bench.best_mapping(program))
     assert scored.valid, scored.violation
     assert scored.value == row.best and scored.latency_s == row.latency_s
-    assert file_sha256(data_folder() / "bench" / f"{name}{bench.MAPPING}") == row.sha256
+    assert file_sha256(file_of(name)) == row.sha256
+    assert row.game == validate(program, bench.best_mapping(program), exact=True).valid
 
 
 def test_what_is_not_as_the_table_says_is_told(tmp_path, monkeypatch):
@@ -61,20 +74,22 @@ def test_what_is_not_as_the_table_says_is_told(tmp_path, monkeypatch):
     kept = sorted((r for r in rows if r["program"] in (SMALL, "rnn_1", "rnn_2")), key=lambda r: r["program"])
     for row in rows:
         if row not in kept:
-            (data / "bench" / f"{row['program']}{bench.MAPPING}").unlink()
+            file_of(row["program"], data / "bench").unlink()
     monkeypatch.setattr(verify, "data_folder", lambda: data)
     monkeypatch.setattr(bench, "data_folder", lambda: data)
     table = data / "bench" / "table.json"
     write_json(table, {"schema": bench.SCHEMA, "programs": kept})
     assert verify.verify_bench().faults == ()
     program = bench.load(SMALL)
-    write_json(data / "bench" / f"{SMALL}{bench.MAPPING}", mapping_to_json(all_dropped(program), program))
+    write_json(file_of(SMALL, data / "bench"), mapping_to_json(all_dropped(program), program))
     kept[1]["best"] -= 0.01
+    kept[2]["game"] = not kept[2]["game"]
     write_json(table, {"schema": bench.SCHEMA, "programs": kept})
     (data / "bench" / "other.json").write_text("{}")
-    starts = [f"bench/{SMALL}: its SHA-256", f"bench/{kept[1]['program']}: its mapping returns", "bench/other.json"]
+    starts = [f"bench/{SMALL}: its SHA-256", f"bench/{kept[1]['program']}: its mapping returns"]
+    starts += [f"bench/{kept[2]['program']}: its mapping is", "bench/other.json"]
     faults = verify.verify_bench().faults
-    assert [fault[: len(start)] for fault, start in zip(faults, starts)] == starts and len(faults) == 3
+    assert [fault[: len(start)] for fault, start in zip(faults, starts)] == starts and len(faults) == 4
     kept[2]["best"] = kept[2]["bound"] + 0.001
     write_json(table, {"schema": bench.SCHEMA, "programs": kept})
     assert "is above the bound" in verify.verify_bench().faults[0]
@@ -82,17 +97,104 @@ def test_what_is_not_as_the_table_says_is_told(tmp_path, monkeypatch):
 
 def test_a_better_mapping_enters_once(folder):
     """Would catch an equal mapping that takes a name's place, and a table that does not follow its files."""
-    source = data_folder() / "bench" / f"{SMALL}{bench.MAPPING}"
+    source, former = file_of(SMALL), file_of(SMALL, folder)
     scored, before = bench.submit(source, "a reader", folder)
     assert scored.value > before.best == 0.0 and bench.standings(folder)[SMALL].by == "a reader"
     assert bench.score(bench.load(SMALL), bench.best_mapping(bench.load(SMALL), folder)).value == scored.value
     bench.submit(source, "another reader", folder)
     assert bench.standings(folder)[SMALL].by == "a reader"
+    assert not former.exists() and [*folder.glob(f"{SMALL}.*")] == [file_of(SMALL, folder)]
+
+
+KILLED = """
+import os, shutil, sys
+from pathlib import Path
+from learned_mapping.companion.mmap import bench
+
+source, place, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+program, changes = bench.load(name), ("os.rename", "os.remove", "os.mkdir", "os.chmod", "os.truncate")
+bench.submit(source, "a reader", shutil.copytree(place / "bench", place / "warm"))
+for count in range(1, 1000):
+    folder = shutil.copytree(place / "bench", place / str(count))
+    child = os.fork()
+    if not child:
+        left = [count]
+
+        def hook(event, arguments):
+            writes = event in changes or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR))
+            if writes and str(arguments[0]).startswith(str(folder)):
+                left[0] -= 1
+                if not left[0]:
+                    os._exit(9)
+
+        sys.addaudithook(hook)
+        bench.submit(source, "a reader", folder)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    row = bench.standings(folder)[name]
+    value = bench.score(program, bench.best_mapping(program, folder)).value
+    bench.submit(source, "a reader", folder)
+    print(code, row.by, value == row.best, bench.standings(folder)[name].by, len([*folder.glob(f"{name}.*")]))
+    if code == 0:
+        break
+"""
+
+
+def test_an_entry_killed_at_any_write_leaves_the_former_best_or_the_new_one(folder, tmp_path):
+    """Would catch a mapping written over before the table is, and what such an entry leaves for ever: the process is
+    killed before each thing that it changes in the folder, of which there are files opened, renamed and removed."""
+    arguments = [sys.executable, "-c", KILLED, str(file_of(SMALL)), str(tmp_path), SMALL]
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, check=True, env=os.environ | {"NUMBA_NUM_THREADS": "1"}
+    )
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert [row[0] for row in rows] == ["9"] * (len(rows) - 1) + ["0"] and len(rows) > 5
+    former, entered = ["nobody", "True"], ["a", "reader", "True"]
+    known = [row[1:3] if row[1] == "nobody" else row[1:4] for row in rows]
+    assert all(row in (former, entered) for row in known) and known[0] == former and known[-1] == entered
+    assert all(row[-3:] == ["a", "reader", "1"] for row in rows), "the next submission tidies up"
+
+
+def test_a_game_is_told_from_chosen_offsets(tmp_path):
+    """Would catch a search for offsets that passes for a game, and a game that does not."""
+    program = bench.load(SMALL)
+    game = solve(program, "greedy-tuned").solution
+    assert bench.is_game(program, game)
+    value = mapping_to_json(game, program)
+    placed = next(decision for decision in value["decisions"] if "offset" in decision)
+    placed["offset"] = program.fast_bytes - 1
+    write_json(tmp_path / "moved.json", value)
+    assert not bench.is_game(program, read_mapping(tmp_path / "moved.json", program))
+
+
+def test_searches_keep_their_actions_and_the_benchmark_is_filled_from_them(folder, monkeypatch, capsys):
+    """Would catch a search whose record does not say what it found, actions of a plan that is no game, and a builder
+    that passes over a stored game that returns more than the best one known."""
+    program = bench.load(SMALL)
+    config = {"samples": 30, "program": program.digest[:16]}
+    records = []
+    for method in ("random", "edit-search", "heuristic"):
+        result = runs.run_method(method, SMALL, config, 0)
+        assert ("actions" in result) == (method not in PLANS)
+        records.append({"method": method, "instance": SMALL, "config": config, "result": result})
+        if "actions" in result:
+            assert runs.judged(program, runs.replayed(program, result["actions"]))["costs"] == result["costs"]
+    best = max((record for record in records if "actions" in record["result"]), key=return_of)
+    monkeypatch.setattr(builder, "games", lambda: {SMALL: [r for r in records if "actions" in r["result"]]})
+    monkeypatch.setitem(METHODS, "greedy-tuned", METHODS["random"])
+    monkeypatch.setattr(sys, "argv", ["bench", "--seconds", "0", "--programs", SMALL, "--out", str(folder)])
+    builder.main()
+    entered = bench.standings(folder)[SMALL]
+    assert entered.best == pytest.approx(return_of(best), abs=1e-12) and entered.by == best["method"] and entered.game
+
+
+def return_of(record):
+    return record["result"]["costs"]["return"]
 
 
 def test_an_invalid_mapping_does_not_enter(folder, tmp_path):
     """Would catch a benchmark that believes what a file claims."""
-    value = read_json(data_folder() / "bench" / f"{SMALL}{bench.MAPPING}").value
+    value = read_json(file_of(SMALL)).value
     for decision in value["decisions"]:
         if "offset" in decision:
             decision["offset"] = 0

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,17 +116,98 @@ def test_a_learner_is_asked_for_what_it_learned_on_the_instance_named():
         assert judge(Claim("x", 1, "t", "n", "mmap.x", rule, (1, 2), (1, 2)), {"rows": rows}).verdict == verdict
 
 
+def test_an_arm_that_finished_no_game_decides_nothing():
+    """Catches a lead over an arm that had no time for one game; it counts on the program where both played."""
+    lead = {"a": (0.5, 0.4, 900), "b": (0.9, 0.0, 0)}
+    rows = []
+    for name, (ours, theirs, played) in lead.items():
+        for method, value, games in (("muzero", ours, 900), ("search-only", theirs, played)):
+            counts = {"return": value, "games": games, "updates": 5000, "games_worth": 900}
+            rows += [row(name, method, metric, number) for metric, number in counts.items()]
+    rule = Measure("difference", {"method": "muzero", "metric": "return"}, {"method": "search-only"})
+    claim = Claim("x", 1, "t", "n", "mmap.x", rule, (0, 1), (0, 1))
+    assert judge(claim, {"rows": rows}).measured.value == pytest.approx(0.1)
+    assert judge(replace(claim, instances=2), {"rows": rows}).verdict == claims.NOT_YET_RUN
+    for judged in claims.judge_all():
+        if judged.measured is not None and judged.claim.artifact == "mmap.fig7":
+            games = {
+                (r["instance"], r["method"]): r["value"]
+                for r in results.load("mmap.fig7")["rows"]
+                if r["metric"] == "games"
+            }
+            arms = {judged.claim.measure.rows["method"], judged.claim.measure.against["method"]}
+            playing = [n for n in dict.fromkeys(n for n, _ in games) if min(games[n, arm] for arm in arms) > 0]
+            assert judged.measured.instances <= len(playing), judged.claim.id
+
+
+def test_a_learner_whose_count_is_missing_on_an_instance_does_not_count_there():
+    """Catches PPO's rows of three programs, whose updates nobody kept, in a claim that asks for them."""
+    rows = [row(name, "ppo", "return", value) for name, value in (("a", 0.5), ("b", 0.9))]
+    rule = Measure("value", {"method": "ppo", "metric": "return"})
+    for counts, expected in (([("a", 500)], 0.5), ([("a", 500), ("b", 500)], 0.7), ([("a", 500), ("b", 9)], 0.5)):
+        known = [row(name, "ppo", "updates", count) for name, count in counts]
+        claim = Claim("x", 1, "t", "n", "mmap.x", rule, (0, 1), (0, 1))
+        assert judge(claim, {"rows": rows + known}).measured.value == pytest.approx(expected)
+
+
+def test_beside_a_learner_stands_the_best_that_learns_nothing():
+    """Catches a rival that is behind another one, one that learns, an exact method, and one of fewer instances."""
+    values = {"rl-sample-credit": (1.2, 1.2), "sa": (1.0, 1.1), "sa-balanced": (1.3, 1.3)}
+    values |= {"optimum": (9.0, 9.0), "rl": (5.0, 5.0), "climb": (2.0,)}
+    rows = [row(name, m, "throughput", v) for m, known in values.items() for name, v in zip("ab", known)]
+    rows += [row(name, "random", "throughput", 1.0) for name in "ab"]
+    rows += [row("all", "rl-sample-credit", "updates", 50)]
+    rule = Measure("ratio", {"method": "rl-sample-credit", "metric": "throughput"}, {"method": "random"})
+    claim = Claim("x", 2, "t", "n", "mcm.x", rule, (1.25, math.inf), (1.01, math.inf))
+    actual = judge(claim, {"rows": rows})
+    assert actual.verdict == claims.SAME_DIRECTION
+    assert (actual.rival.method, actual.rival.verdict) == ("sa-balanced", claims.REPRODUCED)
+    assert claims.earned_without_learning([actual]) == (1, 1)
+    assert judge(replace(claim, rival=claims.NONE), {"rows": rows}).rival is None
+    assert judge(replace(claim, undecided="why"), {"rows": rows}).verdict == claims.UNDECIDED
+    smaller = replace(claim, reproduced=(-math.inf, 1.05), same_direction=(-math.inf, 1.5))
+    assert judge(smaller, {"rows": rows}).rival.method == "sa"
+
+
+def test_every_claim_of_strength_has_a_rival_without_learning_or_a_reason():
+    """Catches a learner's verdict that stands alone: no rows of what learns nothing in the same table."""
+    for judged in claims.judge_all():
+        method = "" if judged.claim.measure is None else judged.claim.measure.rows.get("method", "")
+        if judged.verdict in (claims.REPRODUCED, claims.SAME_DIRECTION) and method in claims.LEARNERS:
+            assert judged.rival is not None or judged.claim.rival == claims.NONE, judged.claim.id
+
+
+def test_the_interval_of_a_mean_holds_what_its_rows_are_unsure_of():
+    """Catches an interval over instances that treats each instance's few runs as without noise: two rows of the same
+    value, each between -1 and 1, give an interval of about 1 / sqrt(2) to each side."""
+    rows = [row(name, "brkga", "gap_percent", 0.0, low=-1.0, high=1.0) for name in "ab"]
+    actual = measure(Measure("value", {"method": "brkga", "metric": "gap_percent"}), rows)
+    assert 0.6 < actual.high < 0.8 and -0.8 < actual.low < -0.6
+    most = measure(Measure("value", {"method": "brkga", "metric": "gap_percent"}, over="max"), rows)
+    assert (most.low, most.high, most.instances) == (-1.0, 1.0, 2)
+
+
 def test_a_mean_over_instances_has_an_interval_over_instances():
     actual = measure(Measure("value", {"method": "brkga", "metric": "gap_percent"}), ROWS)
     assert actual.value == pytest.approx((10 + 25 + 99) / 3) and 10 <= actual.low < actual.value < actual.high <= 99
 
 
 def test_every_claim_about_a_learner_names_it():
-    """A paper's number may only be decided by the paper's method."""
+    """A paper's number may only be decided by the paper's method; where another decides, the claim says who and why."""
     learners = set(claims.LEARNERS)
+    credit = {"rl", "finetune", "zeroshot"}  # their credit per op is ours
     for claim in read_claims():
-        if claim.measure is not None and claim.ours:
-            assert claim.measure.rows["method"] in learners and claim.ours["method"] not in learners, claim.id
+        if claim.measure is None:
+            continue
+        method = claim.measure.rows.get("method", "")
+        if claim.ours:
+            assert method in learners and claim.ours["method"] != method, claim.id
+            assert claim.ours["method"] not in claims.without_learning(claim.paper), claim.id
+        others = {method, claim.measure.rows.get("baseline", ""), claim.measure.against.get("method", "")}
+        if others & credit and claim.id != "mcm.fix-beats-sample":
+            assert claim.decided_by, claim.id
+        if others & {"regal-cloned", "evolution-best"} or (others & {"regal"} and "traced" in str(claim.measure.rows)):
+            assert claim.decided_by, claim.id
 
 
 def test_the_books_claims_read_and_cover_the_three_papers():
@@ -162,7 +244,7 @@ def test_the_papers_number_agrees_with_the_stored_one():
         if paper is not None:
             compared += 1
             assert claim.papers_value == pytest.approx(paper.value, rel=0.02), claim.id
-    assert compared >= 8
+    assert compared >= 7
 
 
 def test_the_papers_number_comes_near_what_counts_as_reproduced():

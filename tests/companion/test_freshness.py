@@ -8,7 +8,7 @@ import pytest
 from companion.toy import install
 from learned_mapping.cli import main
 from learned_mapping.companion import fingerprints, ledger, results
-from learned_mapping.companion.artifact import Artifact, Run
+from learned_mapping.companion.artifact import TABLE, Artifact, Run, find_artifact
 from learned_mapping.companion.claims import read_claims
 from learned_mapping.companion.runs import RunsMissingError
 from learned_mapping.errors import InputError
@@ -79,6 +79,14 @@ def test_a_record_of_other_behaviour_shows(table, code):
     assert result["fingerprints"] == {"mmap/greedy": "1", "mmap/learned": "1"} and states()[0] == "stale"
 
 
+def test_every_run_of_the_tables_has_a_fingerprint():
+    """Would catch a task or a method of a table that nobody would see change; which command stores it is said."""
+    plans = [find_artifact(name).plan("full", 1) for name in TABLE]
+    keys = {fingerprints.key_of(run) for plan in plans for run in plan}
+    without = sorted(keys - set(fingerprints.entries()) - set(fingerprints.NO_METHOD))
+    assert not without, f"no fingerprint: run `lmap fingerprint {' '.join(without)}`"
+
+
 def test_changed_data_makes_a_result_stale(table, monkeypatch):
     monkeypatch.setitem(results.DATA, "toy", ("compiled",))
     monkeypatch.setattr(results, "data_digest", lambda name: "a")
@@ -113,7 +121,11 @@ def test_a_figure_is_as_fresh_as_the_table_it_is_drawn_from(table, code, tmp_pat
     results.make("toy.figure", "full", progress=False)
     assert states() == ["fresh", "fresh"] and executions(tmp_path / "learned") == 4
     assert results.load("toy.table")["seeds"] == 2, "a part keeps its seeds"
+    results.make("toy.table", "full", seeds=3, progress=False)
+    assert states() == ["fresh", "stale"], "its part counts more solutions now"
+    assert ledger.entries()[1]["changed"] == ["toy.table"]
     results.make("toy.figure", "full", seeds=1, progress=False)
+    assert states() == ["fresh", "fresh"]
     assert results.load("toy.table")["seeds"] == 1, "but where others are asked for"
     assert ledger.entries()[0]["command"].endswith("--seeds 1")
     results.result_path("toy.table").write_text("{")

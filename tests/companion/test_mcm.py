@@ -27,7 +27,8 @@ def test_plans_ask_for_what_exists(name):
     known = {*PROBLEM.methods(), *classical.ENGINES, *classical.constraints.EXAMPLE_PARTITIONS}
     known |= {*mcm_silicon.RULES, *mcm_silicon.SEARCHES, *mcm_silicon.SAMPLERS, "tied-with-optimum"}
     known |= set(classical.UNSOLVED.values())
-    known |= {*cp_sat.REPAIRS, *(f"{repair}-{mode}" for repair in ("engine", "cp-sat") for mode in cp_sat.MODES)}
+    repairs = (cp_sat.ENGINE, "cp-sat", cp_sat.EQ_4)
+    known |= {cp_sat.ENGINE, cp_sat.NEAREST, *(f"{repair}-{mode}" for repair in repairs for mode in cp_sat.MODES)}
     for profile in PROFILES:
         runs = artifact.plan(profile, 2)
         assert runs or artifact.parts or name in OF_CODE

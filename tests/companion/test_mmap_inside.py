@@ -35,3 +35,20 @@ def test_the_figures_show_the_stored_trainings():
     (tree,) = [row for row in rows if row["metric"] == "tree"][:1]
     drawn = svg_text(figures.search_tree(tree))
     assert drawn.count("1 visit,") == sum(node["visits"] == 1 for node in tree["nodes"]) > 0
+
+
+def test_what_is_said_of_a_decision_follows_from_its_numbers():
+    """Would catch a search called right where another move returns more, and a loss of the wrong size or sign."""
+    tree = {
+        "instance": "p",
+        "buffer": 7,
+        "policy": [0.8, 0.0, 0.2],
+        "head": [0.3, 0.0, 0.7],
+        "exact": [-6.0, None, 0.5],
+    }
+    said = figures.tree_words(tree).data
+    assert "gives Copy a probability of 0.80, and the network alone 0.30" in said and "both moves" in said
+    assert said.endswith("Drop is right, and the search prefers Copy, which costs 6.5 average savings.")
+    assert figures.tree_words(tree | {"exact": [1.0, -2.0, 0.5]}).data.endswith(
+        "Copy is right, and the search chooses it."
+    )

@@ -7,9 +7,9 @@ from learned_mapping_builders.topology import topology_digest
 
 from learned_mapping.companion.datasets.registry import stored_manifest
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph, members
-from learned_mapping.companion.regal.runs import schedule_limited
+from learned_mapping.companion.regal.runs import outcome, schedule_limited
 from learned_mapping.companion.statistics import resampled_means
-from learned_mapping.regal.methods import schedule_costs
+from learned_mapping.regal.methods import schedule_costs, solve
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.validate import validate
@@ -54,6 +54,27 @@ def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
             assert entry["bound"] <= entry["cost"] * (1 + 1e-9)
             actual += 1
     assert actual >= 6
+
+
+@pytest.mark.parametrize("kind", ["traced", "traced-memory"])
+def test_stored_bounds_of_memory_know_what_one_op_holds(kind):
+    """Catches a proof that is lost: while an op runs its device holds all that it reads, writes and weighs, so that a
+    schedule whose peak is no more than this of some op is the best there is."""
+    for name, entry in best_entries(kind, "memory").items():
+        graph = load_graph(kind, name)
+        held = graph.op_weight_bytes.tolist()
+        for tensor, producer in enumerate(graph.tensor_producer.tolist()):
+            for op in {producer, *graph.consumers(tensor).tolist()}:
+                held[op] += int(graph.tensor_bytes[tensor])
+        assert min(entry["cost"], max(held)) <= entry["bound"] <= entry["cost"], name
+
+
+def test_what_a_run_says_of_memory_is_in_bytes():
+    """Catches the least seconds under the name of the least bytes, which no table would miss."""
+    problem = Instance(load_graph("synthetic", "random-dag-40"), objective="memory")
+    result = outcome(problem, solve(problem, "list-scheduler").solution, 0.0)
+    held = problem.graph.op_input_bytes + problem.graph.op_output_bytes + problem.graph.op_weight_bytes
+    assert held.max() <= result["floor"] <= result["cost"]
 
 
 def test_under_a_limit_the_list_schedule_fails_and_an_evolution_fits():

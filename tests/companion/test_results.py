@@ -94,6 +94,22 @@ def test_changed_behaviour_makes_a_result_stale(monkeypatch):
     assert results.make(TOY, "full", progress=False)["fingerprints"] == {key: "other"}
 
 
+def test_a_method_that_nobody_has_a_fingerprint_of_is_stale(monkeypatch):
+    """Would catch a new method whose results count as fresh for ever, and a fingerprint stored after its runs."""
+    key = TOY.plan("full", 1)[0].task
+    monkeypatch.setattr(fingerprints, "current", lambda: {})
+    results.make(TOY, "full", progress=False)
+    assert ledger.entries()[0]["state"] == "stale" and ledger.entries()[0]["changed"] == [f"no fingerprint of {key}"]
+    assert f"no fingerprint of {key}" in display.show_result("toy.table")
+    monkeypatch.setattr(fingerprints, "current", lambda: {key: "one"})
+    assert ledger.entries()[0]["changed"] == [key], "nobody knows what the method did then"
+    results.make(TOY, "full", progress=False)
+    assert ledger.entries()[0]["state"] == "fresh"
+    monkeypatch.setattr(fingerprints, "NO_METHOD", (key,))
+    monkeypatch.setattr(fingerprints, "current", lambda: {})
+    assert results.make(TOY, "full", progress=False)["fingerprints"] == {}
+
+
 def test_unknown_artifact_and_profile_are_named():
     with pytest.raises(InputError, match=r"toy.nothing.*there are: toy.table"):
         results.make("toy.nothing", progress=False)
@@ -103,7 +119,8 @@ def test_unknown_artifact_and_profile_are_named():
         results.make(TOY, "quick", seeds=0, progress=False)
 
 
-def test_ledger_adds_up():
+def test_ledger_adds_up(monkeypatch):
+    monkeypatch.setattr(fingerprints, "current", lambda: {TOY.plan("full", 1)[0].task: "one"})
     result = results.make(TOY, "full", progress=False)
     first, second = ledger.entries()
     assert (first["state"], first["validated"], first["seconds"]) == ("fresh", 15, result["seconds"])

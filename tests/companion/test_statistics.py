@@ -151,3 +151,38 @@ def test_families_are_drawn_whole():
     of_a, of_b = counts[:, :6].sum(axis=1), counts[:, 6:].sum(axis=1)
     assert set(zip(of_a, of_b)) == {(12.0, 0.0), (6.0, 2.0), (0.0, 4.0)}
     assert abs(np.mean(of_b == 2) - 0.5) < 0.05
+
+
+def test_trainings_are_the_outer_unit():
+    """Three trainings that differ by 3, with runs and tasks that agree: drawing runs alone would give an interval of a
+    hundredth; by trainings the ends are those of means of three draws from 0, 3, 6, the same for every task."""
+    values = np.array([[0.0, 0.0, 3.0, 3.0, 6.0, 6.0]] * 50)
+    tasks = np.tile(statistics.drawn_tasks(50), (4, 1))
+    by_runs = statistics.percentiles(statistics.drawn_anew(values, tasks, np.random.default_rng(1)).mean((1, 2)))
+    drawn = statistics.drawn_anew(values, tasks, np.random.default_rng(1), [0, 0, 1, 1, 2, 2])
+    means = drawn.mean((1, 2))
+    assert by_runs[1] - by_runs[0] < 0.6 and drawn.shape[:2] == tasks.shape
+    assert set(means.round(9)) == {float(n) for n in range(7)}  # sums of three of 0, 3, 6, over three
+    shares = [float(np.mean(np.isclose(means, n))) for n in (0, 3)]
+    np.testing.assert_allclose(shares, [1 / 27, 7 / 27], atol=0.02)
+    assert statistics.percentiles(means) == (0.0, 6.0)
+
+
+def test_trainings_of_unequal_runs_weigh_the_same():
+    """Five runs of three trainings, as seeds take them in turn; of one training, what varies is its runs."""
+    values = np.array([[0.0, 3.0, 6.0, 0.0, 3.0]])
+    means = statistics.drawn_anew(values, np.zeros((9000, 1), int), np.random.default_rng(0), [0, 1, 2, 0, 1]).mean(
+        (1, 2)
+    )
+    assert means.mean() == pytest.approx(3.0, abs=0.1) and set(means.round(9)) == {float(n) for n in range(7)}
+    one = statistics.drawn_anew(values, np.zeros((9000, 1), int), np.random.default_rng(0), [0] * 5).mean((1, 2))
+    assert len(set(one.round(9))) > 5
+
+
+def test_two_methods_of_one_training_are_drawn_together():
+    """Catches the difference of a policy with fine-tuning and without blamed on which training was drawn."""
+    ours = {task: [1.0, 2.0, 4.0] for task in "ab"}
+    theirs = {task: [0.5, 1.0, 2.0] for task in "ab"}
+    together = statistics.mean_ratio(ours, theirs, over_tasks=True, trainings=([0, 1, 2], [0, 1, 2]))
+    apart = statistics.mean_ratio(ours, theirs, over_tasks=True)
+    assert together == pytest.approx((2.0, 2.0, 2.0)) and apart[2] > 2.3

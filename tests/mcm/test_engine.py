@@ -112,6 +112,22 @@ def test_compiled_engine_equals_the_plain_one(mode):
             assert cp_sat_batch(graph, chips, mode=mode, rng=same, order=order, **options).tolist() == [plain]
 
 
+@pytest.mark.parametrize("mode", ["sample", "fix"])
+def test_by_cp_sat_a_call_gives_what_the_engine_gives(mode):
+    """Catches orders or chips from other random numbers: bounds are complete under the chain rule, so both repairs are
+    one distribution, and from equal generators every partition of a batch must be equal. Under Eq. 4 not all are."""
+    rng = np.random.default_rng(11)
+    graph, chips = random_graph(rng, "towers", 12), 4
+    y = rng.integers(0, chips, (4, 12))
+    options = {"weights": rng.dirichlet(np.full(chips, 0.3), (4, 12))} if mode == "sample" else {"candidates": y}
+    engine = repair_batch(repair_arrays(graph), chips, mode=mode, rng=np.random.default_rng(0), **options)
+    solved = [
+        cp_sat_batch(graph, chips, mode=mode, rng=np.random.default_rng(0), strength=strength, **options)
+        for strength in ("chain", "general")
+    ]
+    assert np.array_equal(engine, solved[0]) and not np.array_equal(engine, solved[1])
+
+
 def test_plain_engine_backtracks_under_eq_4():
     """Catches a plain engine that gives up, or returns an invalid partition, where Eq. 4 closes a branch."""
     rng = np.random.default_rng(7)

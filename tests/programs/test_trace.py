@@ -347,6 +347,21 @@ def test_constant_chains_fold_into_their_users(monkeypatch):
     assert fold_sources(raw).num_ops > 3
 
 
+def test_a_table_cut_and_joined_often_is_one_table():
+    """Would catch weights that double at each of eighty joins, past 64 bits: what folds counts once a path."""
+    table = np.ones((64, 8), np.float32)
+
+    def joined(x):
+        rows = jnp.asarray(table)
+        for _ in range(80):
+            rows = lax.concatenate([rows[:32], rows[32:]], 0)
+        return x @ x + rows[0, 0]
+
+    graph = trace(joined, array(64, 64))
+    assert graph.metadata["folded_sources"] == 3 * 80
+    assert 0 < graph.op_weight_bytes.max() <= table.nbytes
+
+
 def test_functions_that_cannot_be_traced():
     """Would catch a traceback from inside a user's function."""
 

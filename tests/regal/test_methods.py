@@ -175,6 +175,19 @@ def test_cp_sat_method_improves_on_its_start_and_proves_it():
     assert result.metrics["bound"] <= result.metrics["makespan_s"] <= min(others) * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("objective", ["runtime", "memory"])
+def test_cp_sat_is_never_below_the_bound_that_needs_no_solver(objective):
+    """Catches a bound of 0 where the solver had no time for a better one: what the largest op holds, or the longest op
+    takes, needs none."""
+    graph = random_graph(np.random.default_rng(4), "layered", 150)
+    instance = Instance(graph, objective=objective)
+    result = solve(instance, "cp-sat", seconds=0.5)
+    held = (graph.op_input_bytes + graph.op_output_bytes + graph.op_weight_bytes).max()
+    least = held if objective == "memory" else instance.arrays.seconds.sum() / 2
+    assert 0 < least * (1 - 1e-12) <= result.metrics["bound"] <= result.metrics[instance.cost_name]
+    assert result.metrics["optimal"] == (result.metrics[instance.cost_name] <= result.metrics["bound"] * (1 + 1e-9))
+
+
 def test_a_memory_limit_takes_the_proof_away():
     """The model knows no limit; catches an optimum claimed for a schedule that it did not find."""
     graph = random_graph(np.random.default_rng(3), "layered", 8)

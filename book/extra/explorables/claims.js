@@ -39,7 +39,7 @@
         p.add("line", { x1: x(v), x2: x(v), y1: 22, y2: bottom, class: "lm-now" });
         p.text(x(v), 15, wide ? words : words.replace("points ", "").replace(" from here", ""), { "text-anchor": anchor, "font-size": size });
       }
-      p.text(14, bottom + 16, "● the paper's method   ○ our own   ◆ the paper's number", { "font-size": size });
+      p.text(14, bottom + 16, "● the paper's method   ○ the best without learning   ◆ the paper's number", { "font-size": size });
       rows.forEach((c, i) => {
         const y = 34 + 15 * i, map = axis(c), g = p.add("g", { class: i === at ? "lm-claim lm-claim-on" : "lm-claim", "data-claim": c.id });
         const put = (tag, more) => g.append(lm.ui.s(tag, more));
@@ -48,7 +48,7 @@
         words(left - 6, c.id.split(".")[1].replaceAll("-", " "), { "text-anchor": "end" });
         if (map) {
           if (c.printed !== null) put("path", { d: `M${x(map(c.printed))} ${y - 5}l5 5l-5 5l-5 -5z`, class: "lm-diamond" });
-          if (c.ours) put("circle", { cx: x(map(c.ours[0])), cy: y, r: 4, class: "lm-hollow" });
+          if (c.rival) put("circle", { cx: x(map(c.rival[0])), cy: y, r: 4, class: "lm-hollow" });
           if (c.measured) {
             put("line", { x1: x(map(c.measured[1])), x2: x(map(c.measured[2])), y1: y, y2: y, class: "lm-interval-line" });
             put("circle", { cx: x(map(c.measured[0])), cy: y, r: 5, class: `lm-verdict-${KINDS.indexOf(c.verdict)}` });
@@ -68,7 +68,7 @@
       detail.append(
         h("p", {}, h("strong", {}, c.text)),
         h("p", {}, `The paper: ${c.number}. ${c.printed === null ? `No diamond: ${c.unprinted}.` : `In the unit of the measure: ${Number(c.printed.toPrecision(4))}.`}`),
-        h("p", {}, `Measured: ${show(c.measured)}.${c.method ? ` Our own ${c.method}: ${show(c.ours)}.` : ""} `, h("a", { href: c.link, "data-table": c.artifact }, `See ${c.artifact}`)),
+        h("p", {}, `Measured: ${show(c.measured)}.${c.rival ? ` Without learning, ${c.rival_method}: ${show(c.rival)}.` : ""} `, h("a", { href: c.link, "data-table": c.artifact }, `See ${c.artifact}`)),
       );
       f.say(`Claim ${at + 1} of ${rows.length}: ${c.verdict}.`);
       f.write({ claim: c.id });

@@ -94,9 +94,10 @@
     return { button: made, stop };
   }
 
-  // The frame of an explorable: toolbar, picture, words that are read out, and its own part of the page's address.
+  // The frame of an explorable: toolbar, picture, words that are read out, and its own part of the page's address. A click
+  // anywhere in it brings the keyboard there.
   function frame(root, name) {
-    const live = h("div", { class: "lm-live" }), bar = h("div", { class: "lm-bar", role: "group", "aria-label": root.dataset.label });
+    const live = h("div", { class: "lm-live", tabindex: -1 }), bar = h("div", { class: "lm-bar", role: "group", "aria-label": root.dataset.label });
     const box = h("div", { class: "lm-picture" }), words = h("p", { class: "lm-words", role: "status", "aria-live": "polite" });
     live.append(bar, box, words);
     root.insertBefore(live, root.querySelector("figcaption"));

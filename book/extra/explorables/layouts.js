@@ -36,9 +36,9 @@
     function draw() {
       const { width, height } = p.clear(), narrow = width < 520, w = narrow ? width : width / 2 - 10, tall = narrow ? height / 2 - 70 : height - 76;
       const a = panel(0, 22, w, tall, "the compiler's layout", data.compiler, data.clocks[0]);
-      const b = panel(narrow ? 0 : width / 2 + 10, narrow ? height / 2 + 20 : 22, w, tall, `the highest return: ${data.speedup.toFixed(2)} times as fast`, data.best, data.clocks[1]);
+      const b = panel(narrow ? 0 : width / 2 + 10, narrow ? height / 2 + 20 : 22, w, tall, "the highest return found", data.best, data.clocks[1]);
       p.text(0, height - 6, `→ ${data.steps} instructions; ↑ ${mebibytes(data.fast_bytes)}${narrow ? "" : " of fast memory"}; bars: time so far`);
-      f.say(`Instruction ${state.step} of ${data.steps}: the compiler holds ${mebibytes(a)} in fast memory, the mapping of the highest return ${mebibytes(b)}. So far the one has taken ${ms(0)} ms, the other ${ms(1)}.`);
+      f.say(`Instruction ${state.step} of ${data.steps}: the compiler's layout holds ${mebibytes(a)} and has taken ${ms(0)} ms so far; that of the highest return holds ${mebibytes(b)} and has taken ${ms(1)} ms.`);
     }
 
     const link = f.read();

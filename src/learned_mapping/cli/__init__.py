@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from learned_mapping.cli.parser import make_parser
+from learned_mapping.compiling import told
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError, shown
 from learned_mapping.interrupts import INTERRUPTED, raise_interrupt
 
@@ -32,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signals = _noted_signals() if arguments is None else None
     try:
         options = _options(arguments)
-        code = options if isinstance(options, int) else options.run(options)
+        with told(lambda line: print(f"lmap: {line}", file=sys.stderr)):
+            code = options if isinstance(options, int) else options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code

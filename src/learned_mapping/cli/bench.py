@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import first_use, print_json, report, steps_progress, table
+from learned_mapping.cli.output import print_json, report, steps_progress, table
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import check_writable
 
@@ -27,10 +27,10 @@ def _list(options: Any) -> int:
     if options.what:
         raise InputError("bench list", "", f"takes no {options.what[0]!r}")
     known = standings().values()
-    lines = [("PROGRAM", "BUFFERS", "BEST", "BOUND", "LATENCY MS", "BY", "SINCE")]
+    lines = [("PROGRAM", "BUFFERS", "BEST", "BOUND", "LATENCY MS", "A GAME", "BY", "SINCE")]
     for row in known:
         numbers = (f"{row.buffers:,}", f"{row.best:.6f}", f"{row.bound:.6f}", f"{1e3 * row.latency_s:.4f}")
-        lines.append((row.program, *numbers, row.by, row.date))
+        lines.append((row.program, *numbers, "yes" if row.game else "no", row.by, row.date))
     text = f"{table(lines)}\n{len(known)} programs, mean return {_mean([row.best for row in known]):.4f}"
     return report(options, {"programs": [asdict(row) for row in known]}, text)
 
@@ -52,7 +52,7 @@ def _run(options: Any) -> int:
     if out is not None:
         check_writable(out)
     scores = []
-    with steps_progress(method, "program") as progress, first_use():
+    with steps_progress(method, "program") as progress:
         for number, name in enumerate(chosen, 1):
             scores.append(room.run(room.load(name), method, track, seed, out))
             progress(number, len(chosen))

@@ -4,14 +4,12 @@ import json
 import math
 import os
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import InputError
-from learned_mapping.folders import is_compiled
 
 JSON_ENDINGS = (".json", ".json.gz")
 
@@ -99,20 +97,6 @@ def search_progress(
             return bool(interrupted)
 
         yield report
-
-
-@contextmanager
-def first_use(after: float = 5.0) -> Iterator[None]:
-    """A line on stderr where compiling keeps a user waiting for more than some seconds; refusals come sooner."""
-    line = "lmap: the first use compiles what it needs, which takes up to two minutes"
-    notice = threading.Timer(after, lambda: print(line, file=sys.stderr))
-    notice.daemon = True
-    if not is_compiled():
-        notice.start()
-    try:
-        yield
-    finally:
-        notice.cancel()
 
 
 @contextmanager

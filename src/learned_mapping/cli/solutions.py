@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import JSON_ENDINGS, check_out, first_use, print_json, report, search_progress
+from learned_mapping.cli.output import JSON_ENDINGS, check_out, print_json, report, search_progress
 from learned_mapping.errors import InputError, LearnedMappingError, is_whole, shown
 from learned_mapping.interrupts import patient
 from learned_mapping.learning.device import on_device
@@ -98,6 +98,8 @@ def solve(options: Any) -> int:
     with _of_file(instance, options.instance):
         task = paper.task(instance, **{name: chosen[name] for name in chosen.keys() - {"size", "device"}})
     method, result, ready_s, interrupted = _run(paper, task, instance, options)
+    if unseen := paper.unseen(method):
+        print(unseen, file=sys.stderr)
     verdict = paper.validate(task, result.solution)
     if not verdict.valid:
         raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
@@ -169,7 +171,6 @@ def _run(paper: Problem, task: Any, instance: Any, options: Any) -> tuple[str, R
         patient("the best so far follows", wanted=options.checkpoint is None, seconds=PATIENCE_S) as interrupted,
         search_progress(method, options.seconds, options.samples, interrupted) as progress,
         on_device(options.device),
-        first_use(),
     ):
         try:
             with _of_file(instance, options.instance):

@@ -3,11 +3,12 @@
 ``book/claims.yml`` declares for each claim what is measured and which values count as which verdict. A claim is decided
 by the rows of the methods it names. Where their interval lies on both sides of a threshold of direction it is
 *undecided*. An instance on which a learner has learned less than `LEARNERS` asks for does not count; where no rows are
-left, the claim is *not yet run*.
+left, the claim is *not yet run*; nor does one count on which an arm of the rule has finished no game. Beside a
+learner's verdict stands that of the strongest method without learning, by the same rule.
 """
 
 import ast
-import html
+import itertools
 import math
 import operator
 import os
@@ -15,14 +16,16 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from learned_mapping import folders
 from learned_mapping.companion import results, statistics
-from learned_mapping.companion.display import Html, head_row, number, simple_table
+from learned_mapping.companion.display import Html, escaped, head_row, number, simple_table
 from learned_mapping.errors import InputError
+from learned_mapping.problem import RULE, SEARCH, problem
 from learned_mapping.programs.json_io import Node, read_bytes
 
 REPRODUCED, SAME_DIRECTION, UNDECIDED = "reproduced", "same direction", "undecided"
@@ -47,8 +50,11 @@ MEANING = {
     "not testable here": "what it would take is out of reach, and the table says what",
 }
 PAPERS = {1: "memory mapping", 2: "chips", 3: "scheduling"}
+PROBLEMS = {1: ("mmap",), 2: ("mcm", "silicon"), 3: ("regal",)}
 DRAWS = 2000  # Of a bootstrap over instances.
+DEVIATIONS = 1.96  # From the middle of a normal 95% interval to its end.
 
+NONE = "none"
 KINDS = ("value", "ratio", "difference", "share_better")
 OVER: dict[str, Callable[[list[float]], float]] = {
     "mean": lambda values: sum(values) / len(values),
@@ -85,6 +91,8 @@ class Measured:
     value: float
     low: float
     high: float
+    instances: int = 1  # That the number is of.
+    runs: int | None = None  # Behind the row with the fewest, where rows say so.
 
 
 @dataclass(frozen=True)
@@ -102,10 +110,13 @@ class Claim:
     same_direction: tuple[float, float] = (math.inf, math.inf)
     """Interval of values that point the same way without reaching the paper's number."""
     not_testable: str = ""  # Why the claim cannot be tested here; empty where it can.
+    undecided: str = ""
+    """Why nothing measured here decides the claim, whatever the number; empty where it does."""
     instances: int = 1
     """Instances that the claim is about, also where a row over all decides: with fewer it is not yet run."""
     ours: Mapping[str, str] = field(default_factory=dict)
-    """The keys that replace the paper's method when our own is measured by the same rule; empty for none."""
+    """The keys that replace the paper's method when a learner of ours is measured by the same rule; empty for none."""
+    rival: str = ""  # `NONE` where the claim is of a weakness, so that no rival earns it better.
     decided_by: str = ""  # In words, who stands in for the paper's method, and why; empty where that one itself runs.
     printed: str = ""
     """The paper's number in the unit of the measure, from those in `number`: ``171 / 330``."""
@@ -125,6 +136,16 @@ class Judged:
     verdict: str  # One of `VERDICTS`.
     measured: Measured | None = None
     ours: Measured | None = None  # What our own method reaches by the same rule.
+    rival: "Rival | None" = None  # Where a learner decides: the best method without learning, by the same rule.
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A method without learning in the place of a claim's learner."""
+
+    method: str
+    measured: Measured
+    verdict: str
 
 
 def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
@@ -223,14 +244,55 @@ def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
         return Judged(claim, NOT_TESTABLE)
     rows = [] if result is None else result["rows"]
     ours = measure(replace(claim.measure, rows={**claim.measure.rows, **claim.ours}), rows) if claim.ours else None
-    rows = learned_rows(claim.measure, rows)
+    rows = counting_rows(claim.measure, rows)
     measured = measure(claim.measure, rows)
-    selection = {key: value for key, value in claim.measure.rows.items() if value != "all"}
-    there = [_by_instance(rows, {**selection, **keys}) for keys in ({}, claim.measure.against)]
-    enough = claim.instances == 1 or len(there[0].keys() & there[1].keys()) >= claim.instances
-    if measured is None or not enough:
+    if measured is None or not _enough(claim, claim.measure, rows):
         return Judged(claim, NOT_YET_RUN, None, ours)
-    return Judged(claim, _verdict(claim, measured), measured, ours)
+    verdict = UNDECIDED if claim.undecided else _verdict(claim, measured)
+    return Judged(claim, verdict, measured, ours, _rival(claim, rows))
+
+
+def _enough(claim: Claim, rule: Measure, rows: list[dict[str, Any]]) -> bool:
+    """Whether both sides of a rule have the instances that a claim is about."""
+    return claim.instances == 1 or len(_counted(rule, rows)) >= claim.instances
+
+
+def _counted(rule: Measure, rows: list[dict[str, Any]]) -> set[str]:
+    """The instances that both sides of a rule have."""
+    selection = {key: value for key, value in rule.rows.items() if value != "all"}
+    there = [_by_instance(rows, {**selection, **keys}) for keys in ({}, rule.against)]
+    return there[0].keys() & there[1].keys()
+
+
+@lru_cache
+def without_learning(paper: int) -> frozenset[str]:
+    """The rules and searches of a paper that learn nothing: no exact method, and no network that changes."""
+    return frozenset(
+        name
+        for part in PROBLEMS[paper]
+        for name, method in problem(part).methods().items()
+        if method.kind in (RULE, SEARCH) and (not method.resumable or method.settings.get("frozen"))
+    )
+
+
+def _rival(claim: Claim, rows: list[dict[str, Any]]) -> Rival | None:
+    """The best by the claim's rule of the methods without learning that the artifact has on the same instances; None
+    where no learner decides the claim, where it is of a weakness, or where nothing else has run there."""
+    rule, known = claim.measure, without_learning(claim.paper)
+    method = rule.rows.get("method", "")
+    if claim.rival == NONE or method not in LEARNERS:
+        return None
+    ending = f"-{method}" if method == "prod" else ""  # the better of a search's mapping and the compiler's
+    others = {rule.against.get("method"), rule.rows.get("baseline")}
+    names = {row["method"] for row in rows if row["method"].removesuffix(ending) in known} - others
+    counted, found = _counted(rule, rows), list[Rival]()
+    for name in sorted(name for name in names if name.endswith(ending)):
+        its = replace(rule, rows={**rule.rows, "method": name})
+        measured = measure(its, rows)
+        if measured is not None and counted <= _counted(its, rows):
+            found.append(Rival(name, measured, _verdict(claim, measured)))
+    smaller = claim.reproduced[0] == -math.inf
+    return min(found, key=lambda r: r.measured.value if smaller else -r.measured.value, default=None)
 
 
 def _verdict(claim: Claim, measured: Measured) -> str:
@@ -245,17 +307,23 @@ def _verdict(claim: Claim, measured: Measured) -> str:
     return UNDECIDED
 
 
-def learned_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of instances on which every learner that a rule names has behind it what `LEARNERS` asks for. Where the
-    rule names its instance, or the learners' rows are of all together, it is all rows or none."""
-    short: set[str] = set()
-    for method in {rule.rows.get("method"), rule.rows.get("baseline"), rule.against.get("method")} & set(LEARNERS):
-        for metric, least in LEARNERS[method].items():
-            mine = [row for row in rows if row["method"] == method and row["metric"] == metric]
-            mine = [row for row in mine if row["instance"] == rule.rows.get("instance")] or mine
-            if not mine:
+def counting_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of instances that count: every learner that a rule names has behind it what `LEARNERS` asks for, and no
+    method that it names, and whose games are counted, has finished none. Where the rule names its instance, or the
+    learners' rows are of all together, it is all rows or none."""
+    short, named = set[str](), rule.rows.get("instance")
+    for method in {rule.rows.get("method"), rule.rows.get("baseline"), rule.against.get("method")} - {None}:
+        mine = [row for row in rows if row["method"] == method]
+        deciding = {row["instance"] for row in mine if row["metric"] == rule.rows.get("metric")} - {"all"}
+        deciding &= {named} if named not in (None, "all") else deciding
+        for metric, least in ({"games": 1} | LEARNERS.get(method, {})).items():
+            counts = [row for row in mine if row["metric"] == metric]
+            counts = [row for row in counts if row["instance"] == named] or counts
+            if not counts and metric in LEARNERS.get(method, {}):
                 return []
-            short |= {row["instance"] for row in mine if row["value"] is None or row["value"] < least}
+            asked = {row["instance"] for row in counts}
+            short |= {row["instance"] for row in counts if row["value"] is None or row["value"] < least}
+            short |= deciding - asked if asked & deciding and metric in LEARNERS.get(method, {}) else set()
     if short and ("instance" in rule.rows or "all" in short):
         return []
     return [row for row in rows if row["instance"] not in short]
@@ -264,40 +332,53 @@ def learned_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, An
 def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:
     """The number a rule asks for, with its interval; None where rows are missing.
 
-    The interval of one row is its own, of a contrast of two rows what their intervals allow at
-    most, of several instances a bootstrap over the instances.
+    The interval of one row is its own, of a contrast of two rows what their intervals allow at most. Of several
+    instances it is a bootstrap: instances are drawn anew, and each drawn value moves by its own interval.
     """
     ours = _by_instance(rows, rule.rows)
     if rule.kind == "value":
-        return _joined(rule, list(ours.values())) if ours else None
+        return _joined(rule, [(entry,) for entry in ours.values()]) if ours else None
     theirs = _by_instance(rows, {**rule.rows, **rule.against})
     if "instance" in rule.against:  # one instance compared with another
         pairs = list(zip(ours.values(), theirs.values()))
     else:
         pairs = [(ours[name], theirs[name]) for name in ours if name in theirs]
-    if not pairs:
+    if not pairs or (rule.kind == "ratio" and any(b.low <= 0 for _, b in pairs)):
         return None
-    if rule.kind == "share_better":
-        better = [(a.value > b.value, a.low > b.high, a.high > b.low) for a, b in pairs]
-        return _joined(rule, [Measured(*map(float, ends)) for ends in better])
-    if rule.kind == "ratio":
-        if any(b.low <= 0 for _, b in pairs):
-            return None
-        ends = [[x / y for x in (a.low, a.high) for y in (b.low, b.high)] for a, b in pairs]
-        return _joined(rule, [Measured(a.value / b.value, min(e), max(e)) for (a, b), e in zip(pairs, ends)])
-    return _joined(rule, [Measured(a.value - b.value, a.low - b.high, a.high - b.low) for a, b in pairs])
+    return _joined(rule, pairs)
 
 
-def _joined(rule: Measure, measured: list[Measured]) -> Measured:
+CONTRASTS: dict[str, Callable[..., float]] = {
+    "value": lambda a: a,
+    "ratio": operator.truediv,
+    "difference": operator.sub,
+    "share_better": lambda a, b: float(a > b),
+}
+"""The number of an instance, of what both sides of a rule have there."""
+
+
+def _joined(rule: Measure, sides: list[tuple[Measured, ...]]) -> Measured:
     """One number of several instances, and its interval."""
-    if len(measured) == 1:
-        return measured[0]
-    over, values = OVER[rule.over], [entry.value for entry in measured]
-    if rule.over in ("min", "max"):
-        return Measured(over(values), over([entry.low for entry in measured]), over([entry.high for entry in measured]))
-    rng = random.Random(0)
-    drawn = sorted(over(rng.choices(values, k=len(values))) for _ in range(DRAWS))
-    return Measured(over(values), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1])
+    of, over = CONTRASTS[rule.kind], OVER[rule.over]
+    runs = min((entry.runs for pair in sides for entry in pair if entry.runs), default=None)
+    values = [of(*(entry.value for entry in pair)) for pair in sides]
+    if len(sides) == 1 or rule.over in ("min", "max"):
+        ends = [[of(*corner) for corner in itertools.product(*((e.low, e.high) for e in pair))] for pair in sides]
+        return Measured(over(values), over(list(map(min, ends))), over(list(map(max, ends))), len(sides), runs)
+    rng, drawn = random.Random(0), []
+    for _ in range(DRAWS):
+        chosen = rng.choices(sides, k=len(sides))
+        drawn.append(over([of(*(_moved(entry, rng) for entry in pair)) for pair in chosen]))
+    drawn.sort()
+    return Measured(over(values), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1], len(sides), runs)
+
+
+def _moved(entry: Measured, rng: random.Random) -> float:
+    """A draw from what a row's interval says of it: normal to both sides, each as wide as that side."""
+    if entry.low == entry.high:
+        return entry.value
+    far = rng.gauss(0.0, 1.0) / DEVIATIONS
+    return entry.value + far * (entry.high - entry.value if far > 0 else entry.value - entry.low)
 
 
 def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[str, Measured]:
@@ -309,7 +390,8 @@ def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[st
         if numeric and all(str(row.get(key)) == value for key, value in keys.items()):
             ends = (row.get(end) for end in ("low", "high"))
             value = float(row["value"])
-            by_instance[row["instance"]] = Measured(value, *(value if end is None else float(end) for end in ends))
+            low, high = (value if end is None else float(end) for end in ends)
+            by_instance[row["instance"]] = Measured(value, low, high, runs=row.get("n"))
     return by_instance
 
 
@@ -329,38 +411,59 @@ def verdict_counts(judged: list[Judged]) -> Html:
     for verdict in VERDICTS:
         cells = [counts[paper][verdict] for paper in papers]
         numbers = "".join(f"<td>{cell}</td>" for cell in [*cells, sum(cells)])
-        body += f'<tr><th scope="row" title="{MEANING[verdict]}">{verdict}</th>{numbers}</tr>'
-    return simple_table(f"{len(judged)} claims by verdict", head, body)
+        body += f'<tr><th scope="row" title="{escaped(MEANING[verdict])}">{escaped(verdict)}</th>{numbers}</tr>'
+    return simple_table(f"{len(judged)} claims by verdict", head, Html(body))
+
+
+def earned_without_learning(judged: list[Judged]) -> tuple[int, int]:
+    """(claims of strength that a learner earns, reproduced or in the same direction; how many of them the strongest
+    method without learning earns as well, or better)."""
+    rank = {REPRODUCED: 2, SAME_DIRECTION: 1}
+    earned = [item for item in judged if item.rival is not None and item.verdict in rank]
+    return len(earned), sum(rank.get(item.rival.verdict, 0) >= rank[item.verdict] for item in earned)
 
 
 def claims_table(judged: list[Judged], paper: int) -> Html:
-    """The claims of one paper: what it says, the verdict, its number, and ours: by its method, and by our own."""
-    head = head_row(("claim", "verdict, measured", "the paper's number", "our own method"))
+    """The claims of one paper: what it says, the verdict, its number, and others by the same rule: a learner of ours,
+    and the strongest method without learning."""
+    head = head_row(("claim", "verdict, measured", "the paper's number", "others by the same rule"))
     body = ""
     for item in judged:
         claim = item.claim
         if claim.paper != paper:
             continue
-        text = html.escape(claim.text)
-        if item.verdict == NOT_TESTABLE:
-            text += f"<br><em>{html.escape(claim.not_testable)}</em>"
+        text = escaped(claim.text)
+        for reason in (claim.not_testable, claim.undecided):
+            text += f"<br><em>{escaped(reason)}</em>" if reason else ""
         if claim.decided_by:
-            text += f"<br><em>Decided by {html.escape(claim.decided_by)}.</em>"
-        ours = f"<code>{html.escape(claim.ours.get('method', ''))}</code>{_cell(item.ours)}" if item.ours else ""
+            text += f"<br><em>Decided by {escaped(claim.decided_by)}.</em>"
+        others = []
+        if item.ours:
+            others.append(f"ours <code>{escaped(claim.ours['method'])}</code>{_cell(item.ours)}")
+        if item.rival:
+            name = f"without learning <code>{escaped(item.rival.method)}</code>"
+            others.append(f"{name}: {escaped(item.rival.verdict)}{_cell(item.rival.measured)}")
+        over = claim.measure.over if claim.measure else ""
         body += (
-            f'<tr><td class="lm-wrap">{text}<br><code>{html.escape(claim.artifact)}</code></td>'
-            f'<td class="lm-wrap lm-verdict"><b>{item.verdict}</b>{_cell(item.measured)}</td>'
-            f'<td class="lm-wrap lm-narrow">{html.escape(claim.number)}</td>'
-            f'<td class="lm-wrap lm-narrow">{ours}</td></tr>'
+            f'<tr><td class="lm-wrap">{text}<br><code>{escaped(claim.artifact)}</code></td>'
+            f'<td class="lm-wrap lm-verdict"><b>{escaped(item.verdict)}</b>{_cell(item.measured, over)}</td>'
+            f'<td class="lm-wrap lm-narrow">{escaped(claim.number)}</td>'
+            f'<td class="lm-wrap lm-narrow">{"<br>".join(others)}</td></tr>'
         )
-    return simple_table(f"Paper {paper}: {PAPERS[paper]}", head, body)
+    return simple_table(f"Paper {paper}: {PAPERS[paper]}", head, Html(body))
 
 
-def _cell(measured: Measured | None) -> str:
-    """A number on a new line, and its interval on another."""
+EXTREMES = {"min": "the least", "max": "the most"}
+
+
+def _cell(measured: Measured | None, over: str = "") -> str:
+    """A number on a new line, and its interval on another; what it is an extreme of, and that its rows are of one
+    run."""
     if measured is None:
         return ""
     shown = f"<br>{number(measured.value)}"
     if measured.low != measured.high:
         shown += f"<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
-    return shown
+    about = [f"{EXTREMES[over]} of {measured.instances}"] if over in EXTREMES and measured.instances > 1 else []
+    about += ["n = 1"] if measured.runs == 1 else []
+    return shown + (f"<br><small>{', '.join(about)}</small>" if about else "")

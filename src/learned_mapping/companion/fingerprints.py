@@ -29,10 +29,14 @@ INSTANCES: dict[str, list[tuple[str, dict[str, Any]]]] = _TABLE["instances"]
 """Problem -> files of ``data/fingerprints``, and the options of their tasks."""
 SAME_CODE: dict[str, str] = _TABLE["same_code"]
 """Methods whose fingerprint is another's: one agent under other settings."""
+NO_METHOD: tuple[str, ...] = tuple(_TABLE["no_method"])
+"""Keys that need no fingerprint: what is compared with methods and is none."""
 PROBES: dict[str, tuple[str, str, dict[str, Any]]] = _TABLE["probes"]
 """Other tasks -> a small run of theirs, (method, instance, config), which is their fingerprint."""
 CLOCKS = ("seconds", "x", "rate", "peak_bytes")
 """Numbers that a run measures with a clock: never part of a fingerprint, nor of a comparison."""
+FIRST_NAMES = {"needed_bytes": "peak_bytes"}
+"""Costs that stored fingerprints know by another name: of a silicon task, in the place of what the model has there."""
 
 
 def path() -> Path:
@@ -133,7 +137,9 @@ def _play(key: str) -> dict[str, Any]:
         instance = paper.read(str(path().parent / file))
         task = paper.task(instance, **options)
         result = solve(paper, task, method, seed=SEED, samples=SAMPLES[name], profile="quick")
-        costs.append(rounded(dict(paper.validate(task, result.solution).costs)))
+        judged = dict(paper.validate(task, result.solution).costs)
+        judged |= {first: judged.pop(name) for name, first in FIRST_NAMES.items() if name in judged}
+        costs.append(rounded(judged))
     return {"costs": costs, "version": paper.method(method).version}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from learned_mapping.clock import cpu_model
 from learned_mapping.companion import fingerprints, results
 from learned_mapping.companion.artifact import DEFAULT_SEEDS, PAPERS, RUN, TABLE, Run
+from learned_mapping.companion.display import Html, escaped, head_row, minutes, plural, simple_table
 from learned_mapping.companion.records import read_records
 from learned_mapping.companion.worker import perform
 from learned_mapping.errors import InputError
@@ -65,24 +66,22 @@ def page_of(artifact_id: str) -> str:
     return "ledger.html"
 
 
-def ledger_table(profile: str = "full"):
+def ledger_table(profile: str = "full") -> Html:
     """The ledger as an HTML table for the book."""
-    from learned_mapping.companion.display import head_row, minutes, plural, simple_table
-
     head = head_row(("artifact", "state", "work", "memory", "last run"))
     body = ""
     for row in entries(profile):
         missing = row["created"] is None
         cells = [
-            f'<span class="lm-{"fresh" if row["state"] == "fresh" else "stale"}">{row["state"]}</span>',
+            f'<span class="lm-{"fresh" if row["state"] == "fresh" else "stale"}">{escaped(row["state"])}</span>',
             "–" if missing else f"{minutes(row['seconds'])}<br>{plural(row['runs'], 'run')}",
             "–" if missing else f"{row['peak_bytes'] / 2**20:,.0f} MiB",
-            "–" if missing else row["created"][:10],
+            "–" if missing else escaped(row["created"][:10]),
         ]
-        title = f'<a href="{page_of(row["id"])}">{row["title"]}</a>'
-        body += f'<tr><td class="lm-wrap">{title}<br><code>{row["command"]}</code></td>'
+        title = f'<a href="{escaped(page_of(row["id"]))}">{escaped(row["title"])}</a>'
+        body += f'<tr><td class="lm-wrap">{title}<br><code>{escaped(row["command"])}</code></td>'
         body += "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-    return simple_table(f"Artifacts, profile {profile}", head, body)
+    return simple_table(f"Artifacts, profile {profile}", head, Html(body))
 
 
 CLOCKED = ("seconds", "solver_time", "repeats")
@@ -111,12 +110,12 @@ def choose(count: int, seed: int) -> tuple[list[dict[str, Any]], int]:
 
 
 def differences(record: Mapping[str, Any]) -> list[str]:
-    """A run computed again: where it differs from the stored one, what a clock measured apart."""
+    """A run computed again: where what the stored one keeps is another now, what a clock measured apart."""
     outcome = perform({name: record[name] for name in RUN})
     if "error" in outcome:
         return [outcome["error"]]
     old, new = (fingerprints.without_clocks(value) for value in (record["result"], outcome["result"]))
-    return list(_compare(old, new, "result"))
+    return list(_compare(old, {name: value for name, value in new.items() if name in old}, "result"))
 
 
 def _compare(old: Any, new: Any, where: str) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 import contextlib
 import datetime
+import hashlib
 import importlib.metadata
+import json
 import os
 import platform
 from collections.abc import Callable, Collection, Sequence
@@ -11,11 +13,20 @@ from typing import Any
 
 from learned_mapping import clock
 from learned_mapping.companion import fingerprints
-from learned_mapping.companion.artifact import DEFAULT_SEEDS, PROFILES, RUN, Artifact, Run, find_artifact, reported
+from learned_mapping.companion.artifact import (
+    DEFAULT_SEEDS,
+    PROFILES,
+    RUN,
+    TABLE,
+    Artifact,
+    Run,
+    find_artifact,
+    reported,
+)
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.runs import TimeLimit, execute
 from learned_mapping.errors import InputError, LearnedMappingError
-from learned_mapping.folders import build_folder, data_folder
+from learned_mapping.folders import build_folder, data_folder, kept_while_unchanged
 from learned_mapping.programs.json_io import Node, expect_schema, parse_json, read_bytes, write_json
 
 SCHEMA = "learned-mapping/result/1"
@@ -118,7 +129,8 @@ def make(
         "machine": machine() | _rates(records),
         "versions": versions(),
         "fingerprints": _fingerprints_of(records, parts),
-        "data": {name: data_digest(name) for name in sets},
+        "data": {name: data_digest(name) for name in sets}
+        | {part: part_digest(part, profile) for part in artifact.parts},
         "rows": assembled["rows"],
         "paper": reported(artifact.id),
         "validated": int(assembled["validated"]),
@@ -151,14 +163,15 @@ DATA |= {"mcm.headroom": ("mcm-headroom",), "mcm.fresh": ("mcm-fresh",)}
 
 
 def _fingerprints_of(records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Key -> digest of what each method of a result did when its runs were made; an older one is not passed over."""
+    """Key -> digest of what each method of a result did when its runs were made, ``none`` where nobody had stored it;
+    an older one is not passed over."""
     digests: dict[str, str] = {}
     now = fingerprints.current()
     pairs = [(fingerprints.key_of(Run(*(record[name] for name in RUN))), record["fingerprint"]) for record in records]
     pairs += [pair for part in parts for pair in part["fingerprints"].items()]
     for key, digest in pairs:
-        if (digest or key in now) and digests.get(key) in (None, now.get(key)):
-            digests[key] = digest
+        if key not in fingerprints.NO_METHOD and digests.get(key) in (None, now.get(key)):
+            digests[key] = digest or "none"
     return dict(sorted(digests.items()))
 
 
@@ -166,6 +179,21 @@ def data_digest(name: str) -> str:
     """The digest of a data set's content, from its manifest; empty where the set is not there."""
     manifest = SETS[name].manifest()
     return manifest.digest[:16] if manifest else ""
+
+
+def part_digest(artifact_id: str, profile: str) -> str:
+    """The digest of what a stored result says: its rows and counts; empty where nothing whole is stored."""
+    path = result_path(artifact_id, profile)
+    with contextlib.suppress(InputError):
+        return _said(path) if path.exists() else ""
+    return ""
+
+
+@kept_while_unchanged
+def _said(path: Path) -> str:
+    value = parse_json(read_bytes(path), path).value
+    said = [value.get(name) for name in ("rows", "validated", "invalid")] if isinstance(value, dict) else []
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def machine() -> dict[str, Any]:
@@ -214,10 +242,13 @@ def stored(artifact_id: str, profile: str = "full") -> dict[str, Any] | None:
 
 
 def staleness(result: dict[str, Any]) -> list[str]:
-    """Why a result is stale: the methods that behave differently now, the data sets that have changed."""
-    now = fingerprints.current()
-    changed = [key for key, digest in result["fingerprints"].items() if now.get(key) != digest]
-    return changed + [name for name, digest in result["data"].items() if data_digest(name) != digest]
+    """Why a result is stale: the methods that behave differently now, those of which nobody knows, the data sets that
+    have changed, the parts that say something else now."""
+    now, then = fingerprints.current(), result["fingerprints"]
+    changed = [key if key in now else f"no fingerprint of {key}" for key in then if now.get(key) != then[key]]
+    read = dict.fromkeys(TABLE.get(result["id"], {}).get("parts", ()), "") | result["data"]
+    digests = {name: data_digest(name) if name in SETS else part_digest(name, result["profile"]) for name in read}
+    return changed + [name for name, digest in read.items() if digests[name] != digest]
 
 
 def check_result(node: Node, artifact_id: str) -> None:

@@ -67,16 +67,35 @@ def drawn_families(families: Sequence[str]) -> np.ndarray:
     return counts
 
 
-def drawn_anew(values: np.ndarray, tasks: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+def drawn_anew(
+    values: np.ndarray, tasks: np.ndarray, generator: np.random.Generator, trainings: Sequence[int] | None = None
+) -> np.ndarray:
     """[b, n, runs, ...] of values [tasks, runs, ...]: those of the tasks [b, n] drawn, as by `drawn_tasks`, and, within
-    each, of its runs drawn anew. Methods that are compared share the tasks."""
-    runs = generator.integers(0, values.shape[1], size=(*tasks.shape, values.shape[1]))
-    return values[tasks[..., None], runs]
+    each, of its runs drawn anew. Methods that are compared share the tasks.
+
+    Args:
+      trainings: the number of the training behind each run, of a method that was trained before it met the tasks. Then
+        trainings are drawn anew first, the same for every task, as many as there are, and of each its runs.
+    """
+    if trainings is None:
+        runs = generator.integers(0, values.shape[1], size=(*tasks.shape, values.shape[1]))
+        return values[tasks[..., None], runs]
+    members = [np.flatnonzero(np.asarray(trainings) == number) for number in dict.fromkeys(trainings)]
+    count = len(members) * -(-values.shape[1] // len(members))  # every training drawn has as many runs
+    drawn = generator.integers(0, len(members), size=(len(tasks), len(members)))
+    drawn = np.repeat(drawn, count // len(members), axis=1)[:, None]
+    sizes, padded = np.array([len(runs) for runs in members]), np.zeros((len(members), values.shape[1]), int)
+    for number, runs in enumerate(members):
+        padded[number, : len(runs)] = runs
+    places = generator.integers(0, sizes[drawn], size=(*tasks.shape, count))
+    return values[tasks[..., None], padded[drawn, places]]
 
 
-def resampled_means(scores: Scores, tasks: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+def resampled_means(
+    scores: Scores, tasks: np.ndarray, generator: np.random.Generator, trainings: Sequence[int] | None = None
+) -> np.ndarray:
     """[b] means over what is `drawn_anew` of the values of each task, of every task as many."""
-    return drawn_anew(np.array(list(scores.values()), dtype=np.float64), tasks, generator).mean(axis=(1, 2))
+    return drawn_anew(np.array(list(scores.values()), dtype=np.float64), tasks, generator, trainings).mean(axis=(1, 2))
 
 
 def mean_over_tasks(scores: Scores) -> tuple[float, float, float]:
@@ -103,15 +122,21 @@ def improvement_interval(scores: Scores, baseline: Scores) -> tuple[float, float
     return percentiles(np.mean(wins, axis=0))
 
 
-def mean_ratio(scores: Scores, baseline: Scores, *, over_tasks: bool = False) -> tuple[float, float, float] | None:
+Trainings = tuple[Sequence[int] | None, Sequence[int] | None]
+"""Of the two methods of a contrast, the training behind each run, or None of a method that learns in its runs alone."""
+
+
+def mean_ratio(
+    scores: Scores, baseline: Scores, *, over_tasks: bool = False, trainings: Trainings = (None, None)
+) -> tuple[float, float, float] | None:
     """(value, low, high) of one method's mean over the other's, geometric mean over tasks; stratified bootstrap.
 
-    With `over_tasks` the tasks are drawn anew too, the same for both methods, not only the runs of each. None where a
-    run's value is not positive: its ratio would say nothing.
+    With `over_tasks` the tasks are drawn anew too, the same for both methods, not only the runs of each; and first of
+    all `trainings`, where a method was trained. None where a run's value is not positive: its ratio would say nothing.
     """
     if any(min(values) <= 0 for both in (scores, baseline) for values in both.values()):
         return None
-    value, low, high = (float(np.exp(end)) for end in _contrast(np.log, scores, baseline, over_tasks))
+    value, low, high = (float(np.exp(end)) for end in _contrast(np.log, scores, baseline, over_tasks, trainings))
     return value, low, high
 
 
@@ -144,7 +169,11 @@ def mean_difference(scores: Scores, baseline: Scores, *, over_tasks: bool = Fals
 
 
 def _contrast(
-    of: Callable[[np.ndarray], np.ndarray], scores: Scores, baseline: Scores, over_tasks: bool
+    of: Callable[[np.ndarray], np.ndarray],
+    scores: Scores,
+    baseline: Scores,
+    over_tasks: bool,
+    trainings: Trainings = (None, None),
 ) -> tuple[float, float, float]:
     """The mean over tasks of `of` one method's mean minus `of` the other's, and its interval."""
     _check_tasks(scores, baseline)
@@ -154,8 +183,12 @@ def _contrast(
         if any(len({len(runs) for runs in side}) > 1 for side in zip(*pairs)):
             raise ValueError("tasks are drawn anew only where a method has equally many runs of each")
         tasks, generator = drawn_tasks(len(scores)), np.random.default_rng(1)
-        sides = (np.array(side, dtype=np.float64) for side in zip(*pairs))
-        ours, theirs = (of(drawn_anew(side, tasks, generator).mean(axis=2)) for side in sides)
+        sides = [np.array(side, dtype=np.float64) for side in zip(*pairs)]
+        if trainings[0] is not None and trainings[0] == trainings[1]:  # of one training both start, so both are drawn
+            both = drawn_anew(np.stack(sides, axis=-1), tasks, generator, trainings[0]).mean(axis=2)
+            ours, theirs = of(both[..., 0]), of(both[..., 1])
+        else:
+            ours, theirs = (of(drawn_anew(v, tasks, generator, t).mean(axis=2)) for v, t in zip(sides, trainings))
         return value, *percentiles((ours - theirs).mean(axis=1))
     generator = np.random.default_rng(0)
     drawn = [[of(_resampled(side, generator).mean(axis=1)) for side in pair] for pair in pairs]

@@ -117,15 +117,17 @@ def ratio_rows(
     pairs: Iterable[tuple[str, str]],
     *,
     over_tasks: bool = False,
+    trainings: Mapping[str, Sequence[int]] | None = None,
     **more: Any,
 ) -> list[Row]:
     """Rows ``ratio`` of each pair (method, baseline) that both have scores and whose ratio says
-    something, of method -> task -> the values of its runs; `over_tasks` as of `mean_ratio`."""
+    something, of method -> task -> the values of its runs; `over_tasks` as of `mean_ratio`, `trainings` by method."""
     entries = []
     for ours, other in pairs:
         ratio = None
         if {ours, other} <= set(scores):
-            ratio = statistics.mean_ratio(scores[ours], scores[other], over_tasks=over_tasks)
+            behind = tuple((trainings or {}).get(method) for method in (ours, other))
+            ratio = statistics.mean_ratio(scores[ours], scores[other], over_tasks=over_tasks, trainings=behind)
         if ratio is not None:
             runs = len(next(iter(scores[ours].values())))
             entries.append(interval_row(instance, ours, "ratio", ratio, baseline=other, n=runs, **more))

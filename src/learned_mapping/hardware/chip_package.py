@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.errors import InputError, is_whole, real
+from learned_mapping.errors import InputError, expect_type, expect_whole, real
 from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph
 from learned_mapping.programs.json_io import Node, expect_schema, read_json
 
 MIB = 2**20
 MAX_NUMBER = 1e30  # Of any field of a package.
+TOO_SLOW = "takes longer on these chips than a number can say: their rates are too low"
 LEAST_S = 1e-30
 """Seconds that a run takes at least, so that what takes no time has a throughput too."""
 
@@ -71,15 +72,18 @@ def read_package(path: str) -> ChipPackage:
     return package_of(read_json(path, "package"))
 
 
-def check_package(package: ChipPackage) -> None:
-    """Raises `InputError` unless every parameter is usable."""
-    if not is_whole(package.chips) or not 1 <= package.chips <= MAX_CHIPS:
-        raise InputError("chips", "chips", f"expected an integer in [1, {MAX_CHIPS}], got {package.chips!r}")
-    for name in ("flop_per_s", "sram_bytes", "sram_bytes_per_s", "weight_bytes_per_s", "link_bytes_per_s"):
-        if not (value := real(getattr(package, name), "chips", name)) > 0:
+def check_package(package: ChipPackage) -> ChipPackage:
+    """The package in Python's numbers; raises `InputError` unless it is one and every parameter usable."""
+    expect_type(package, ChipPackage, "package")
+    numbers = {field.name: getattr(package, field.name) for field in dataclasses.fields(ChipPackage)}
+    chips = expect_whole(numbers.pop("chips"), "chips", "chips", 1, MAX_CHIPS)
+    numbers = {name: real(value, "chips", name) for name, value in numbers.items()}
+    for name, value in numbers.items():
+        if name != "op_overhead_s" and not value > 0:
             raise InputError("chips", name, f"must be above 0, got {value}")
-    if not 0 <= real(package.op_overhead_s, "chips", "op_overhead_s") < float("inf"):
-        raise InputError("chips", "op_overhead_s", f"must be at least 0 and finite, got {package.op_overhead_s}")
+    if not 0 <= numbers["op_overhead_s"] < float("inf"):
+        raise InputError("chips", "op_overhead_s", f"must be at least 0 and finite, got {numbers['op_overhead_s']}")
+    return dataclasses.replace(package, chips=chips, **numbers)
 
 
 class GraphWork(NamedTuple):
@@ -127,7 +131,7 @@ class ChipModel:
     """The analytical model of one graph on one package, in NumPy: op times are computed once, partitions are cheap."""
 
     def __init__(self, graph: ComputationGraph, package: ChipPackage):
-        check_package(package)
+        package = check_package(package)
         self.graph, self.package = graph, package
         self.work = graph_work(graph)
         with np.errstate(over="ignore", invalid="ignore"):  # infinite times none, of an input
@@ -136,8 +140,7 @@ class ChipModel:
             """[M] float64 seconds a tensor keeps one link busy."""
             whole = self.op_seconds.sum() + 2.0 * self.tensor_seconds.sum()
         if not np.isfinite(whole):
-            fault = "takes longer on these chips than a number can say: their rates are too low"
-            raise InputError(graph.name, "", fault)
+            raise InputError(graph.name, "", TOO_SLOW)
         offsets = graph.consumer_offsets
         used = np.flatnonzero(np.diff(offsets))
         self._starts = offsets[used]

@@ -7,16 +7,17 @@ that also returns the traces the figures draw; `regal.rules.decode` holds the co
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from learned_mapping.errors import InputError, is_whole, real
+from learned_mapping.errors import InputError, expect_choice, expect_type, expect_whole, real
 from learned_mapping.programs.graph import MAX_TOTAL_BYTES, ComputationGraph
 
 GIB = 2**30
 TRANSFERS = ("rendezvous", "free")  # The two readings of "synchronous, zero cost"; see `DevicePair.transfers`.
 MAX_DEVICES = 8
+TOO_SLOW = "takes longer on these devices than a number can say: their rates are too low"
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,17 @@ class Simulation:
     """Per device: (start seconds, end seconds, bytes) of each step in its sequence, sampled at the step's peak."""
 
 
-def check_pair(pair: DevicePair) -> None:
-    """Raises `InputError` unless every parameter is usable."""
-    if not (is_whole(pair.devices) and 1 <= pair.devices <= MAX_DEVICES):
-        raise InputError("devices", "devices", f"{pair.devices!r} is no whole number in [1, {MAX_DEVICES}]")
-    if pair.transfers not in TRANSFERS:
-        raise InputError("devices", "transfers", f"expected one of {', '.join(TRANSFERS)}, got {pair.transfers!r}")
+def check_pair(pair: DevicePair) -> DevicePair:
+    """The devices in Python's numbers; raises `InputError` unless they are some and every parameter usable."""
+    expect_type(pair, DevicePair, "pair")
+    devices = expect_whole(pair.devices, "devices", "devices", 1, MAX_DEVICES)
+    expect_choice(pair.transfers, TRANSFERS, "devices", "transfers")
+    numbers = {}
     for name in ("memory_bytes", "flop_per_s", "bytes_per_s"):
-        value = real(getattr(pair, name), "devices", name)
-        if not (np.isfinite(value) and value > 0):
+        numbers[name] = value = real(getattr(pair, name), "devices", name)
+        if not 0 < value < float("inf"):
             raise InputError("devices", name, f"must be above 0 and finite, got {value}")
+    return replace(pair, devices=devices, **numbers)
 
 
 def op_seconds(graph: ComputationGraph, pair: DevicePair) -> np.ndarray:
@@ -72,7 +74,10 @@ def op_seconds(graph: ComputationGraph, pair: DevicePair) -> np.ndarray:
     if graph.op_seconds is not None:
         return graph.op_seconds
     touched = graph.op_tensor_traffic + graph.op_weight_traffic
-    seconds = np.maximum(graph.op_flop / float(pair.flop_per_s), touched / float(pair.bytes_per_s))
+    with np.errstate(over="ignore"):
+        seconds = np.maximum(graph.op_flop / float(pair.flop_per_s), touched / float(pair.bytes_per_s))
+        if not np.isfinite(seconds.sum()):
+            raise InputError(graph.name, "", TOO_SLOW)
     return np.where(np.array(graph.op_kinds) == "input", 0.0, seconds)
 
 

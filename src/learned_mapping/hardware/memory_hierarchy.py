@@ -6,7 +6,7 @@ and two memories, so that reward and latency can disagree (paper 1, section 4.2 
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -250,15 +250,16 @@ class MemoryHierarchy:
 
 
 def checked(machine: MemoryHierarchy) -> MemoryHierarchy:
-    """The machine; raises `InputError` unless it is one and every parameter usable."""
+    """The machine in Python's numbers; raises `InputError` unless it is one and every parameter usable."""
     expect_type(machine, MemoryHierarchy, "machine")
+    numbers = {f.name: real(getattr(machine, f.name), "machine", f.name) for f in fields(MemoryHierarchy)}
+    machine = replace(machine, **numbers)
     for name in ("hbm_bytes_per_s", "cmem_bytes_per_s", "copy_bytes_per_s", "cmem_bytes", "peak_flop_per_s"):
-        value = real(getattr(machine, name), "machine", name)
-        if not (np.isfinite(value) and value > 0):
-            raise InputError("machine", name, f"must be above 0 and finite, got {value}")
-    if not 0 <= real(machine.overhead_s, "machine", "overhead_s") < np.inf:
+        if not 0 < getattr(machine, name) < float("inf"):
+            raise InputError("machine", name, f"must be above 0 and finite, got {getattr(machine, name)}")
+    if not 0 <= machine.overhead_s < float("inf"):
         raise InputError("machine", "overhead_s", f"must be finite and not negative, got {machine.overhead_s}")
-    slowdown = real(machine.contention, "machine", "contention") * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
+    slowdown = machine.contention * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
     if not (0 <= machine.contention <= 1 and slowdown < 1):
         fault = f"{machine.contention} must be in [0, 1] and leave HBM some bandwidth"
         raise InputError("machine", "contention", fault)

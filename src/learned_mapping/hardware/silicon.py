@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, real
 from learned_mapping.hardware import chip_package
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 
@@ -78,7 +78,7 @@ def silicon_package(chips: int = 36, sram_bytes: float = SRAM_BYTES) -> chip_pac
 def check_parameters(parameters: SiliconParameters) -> None:
     """Raises `InputError` unless every parameter is usable."""
     for field in dataclasses.fields(parameters):
-        value = float(getattr(parameters, field.name))
+        value = real(getattr(parameters, field.name), "silicon", field.name)
         positive = field.name in chip_package.OP_CLASSES
         if not (0 < value if positive else 0 <= value) or value == float("inf"):
             raise InputError("silicon", field.name, f"must be {'above' if positive else 'at least'} 0, got {value}")
@@ -110,7 +110,7 @@ class Silicon:
         parameters: SiliconParameters = SiliconParameters(),
     ):
         package = silicon_package() if package is None else package
-        chip_package.check_package(package)
+        package = chip_package.check_package(package)
         check_parameters(parameters)
         self.graph, self.package, self.parameters = graph, package, parameters
         hosted = tables_on_host(graph)

@@ -9,8 +9,9 @@ import numpy as np
 
 from learned_mapping import problem
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError, expect_type
+from learned_mapping.errors import InputError, expect_choice, expect_type, expect_whole
 from learned_mapping.hardware.chip_package import LEAST_S, ChipModel, ChipPackage, check_package
+from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, bisection, ideals_of, lower_bound, optimum
 from learned_mapping.mcm.partition import Partition, make_partition, partition_to_json, read_partition
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
@@ -64,8 +65,7 @@ class Task:
         self, graph: ComputationGraph, package: ChipPackage, start: str | None = None, repair: str = ENGINE,
         pretraining: int = 0, **settings: Any,
     ):  # fmt: skip
-        if repair not in REPAIRS:
-            raise InputError("repair", "", f"{repair!r} is none of {', '.join(REPAIRS)}")
+        expect_choice(repair, REPAIRS, "repair")
         self.graph, self.start, self.model = graph, start, ChipModel(graph, package)
         self._repair, self.settings, self.pretraining = repair, settings, pretraining
         self._label, self._leader = classes_of(graph), slice(None)
@@ -188,20 +188,18 @@ def _learn(
     from learned_mapping.mcm.env import PartitionEnv
     from learned_mapping.mcm.searches.even_cut import Start
 
-    since = budget.seconds
-    changes = (BALANCED if balanced else {}) | more | task.settings
-    start = Start(task.model, task.arrays, FOLLOW) if balanced else None
-    env = PartitionEnv(task.model, task.arrays, start, task.repair)
-    if kind in (SCRATCH, FROZEN):
-        policy = make_policy(agent_config(profile, begun=balanced, **changes))
-        learned = new_learned(policy, rng)
-    else:
-        config, parameters = shipped(task.pretraining, balanced)
-        policy, learned = make_policy(config), fresh_optimiser(config, parameters)
     if budget.checkpoint is not None and type(task) is not Task:
         raise InputError("--checkpoint", "", "is for the analytical model")
-    if budget.limit_s is not None:  # as compiling, what gets a network ready is no search
-        budget.spent_before(since - budget.seconds)
+    with budget.uncounted():
+        changes = (BALANCED if balanced else {}) | more | task.settings
+        start = Start(task.model, task.arrays, FOLLOW) if balanced else None
+        env = PartitionEnv(task.model, task.arrays, start, task.repair)
+        if kind in (SCRATCH, FROZEN):
+            policy = make_policy(agent_config(profile, begun=balanced, **changes))
+            learned = new_learned(policy, rng)
+        else:
+            config, parameters = shipped(task.pretraining, balanced)
+            policy, learned = make_policy(config), fresh_optimiser(config, parameters)
     name = f"{kind} {balanced} {more} {profile} {task.settings} {task.graph.digest} {task.model.package} {seed_of(rng)}"
     return learn(policy, learned, env, rng, budget, learning=kind not in (ZERO_SHOT, FROZEN), name=name)[0]
 
@@ -264,17 +262,19 @@ def all_methods(profile: str = "full") -> dict[str, Method]:
     A task's model is both what a method knows and what judges its partitions; where `throughput` is measured, as that
     of `hardware.silicon.SiliconModel` is, a learner learns from measurements.
     """
-    learners = {
-        name: Method(
+
+    def learner(name: str, description: str, kind: str, balanced: bool, more: dict[str, Any]) -> Method:
+        run = searched(partial(_learn, kind, balanced, more, profile))
+        return Method(
             description,
-            searched(partial(_learn, kind, balanced, more, profile)),
+            run,
             SEARCH if kind == FROZEN else PAPER,
+            prepare=lambda task, rng: run(task, rng, Budget(samples=1 + AgentConfig.rollouts)),  # a batch, and a start
             resumable=kind not in (ZERO_SHOT, FROZEN),
             version=VERSIONS.get(name, 1),
         )
-        for name, (description, kind, balanced, more) in LEARNERS.items()
-    }
-    return METHODS | learners
+
+    return METHODS | {name: learner(name, *row) for name, row in LEARNERS.items()}
 
 
 CHEAP_IDEALS = 20_000  # Up to here the optimum takes a moment, and stands beside any partition.
@@ -313,18 +313,16 @@ class Partitioning(Problem):
           iterations: T of Eq. 7, of a policy from scratch; the profile's where None.
         """
         expect_type(instance, ComputationGraph, "graph")
-        if start is not None and start not in STARTS:
-            raise InputError("start", "", f"{start!r} is none of {', '.join(STARTS)}")
+        if start is not None:
+            expect_choice(start, STARTS, "start")
         package = ChipPackage(chips=chips) if package is None else package
-        expect_type(package, ChipPackage, "package")
-        check_package(package)
-        settings = {} if iterations is None else {"iterations": iterations}
-        return Task(instance, package, start, repair, **settings)
+        settings = {} if iterations is None else {"iterations": expect_whole(iterations, "iterations", "", 1, 64)}
+        return Task(instance, check_package(package), start, repair, **settings)
 
-    def toy(self) -> Task:
+    def toy(self, task: Task) -> Task:
         from learned_mapping.mcm.rules.constraints import example_graph
 
-        return self.task(example_graph(), chips=2)
+        return self.task(example_graph(), chips=2, repair=task._repair)
 
     def metrics(self, task: Task, solution: Partition) -> dict[str, float]:
         """``throughput`` (results per second; 0 where invalid), ``runtime_s`` and ``chips_used``."""
@@ -400,5 +398,7 @@ def solve(
     Raises:
       TooManyIdealsError: method ``optimum`` on a graph too wide for it.
     """
+    PROBLEM.method(method)  # complains of an unknown one
+    expect_choice(repair, REPAIRS, "repair")
     PROBLEM.refuse(method, ["start"] * (start is not None) + ["repair"] * (repair != ENGINE))
     return problem.solve(PROBLEM, PROBLEM.task(graph, chips, package, start, repair), method, **limits)

@@ -14,7 +14,7 @@ from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.rules.constraints import group_pairs
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start, class_search
 from learned_mapping.mcm.validate import validate_on_silicon
-from learned_mapping.problem import RULE, Method
+from learned_mapping.problem import EXACT, RULE, Method
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
 
@@ -68,6 +68,11 @@ class PartitioningOnSilicon(Partitioning):
         package = silicon_package(chips) if package is None else package
         settings = {} if iterations is None else {"iterations": iterations}
         return SiliconTask(instance, package, repair=repair, pretraining=pretraining, **settings)
+
+    def unseen(self, method: str) -> str:
+        """Silicon, where a method goes by the costs of the model and measures only what it ends with."""
+        blind = method == "cp-sat" or self.method(method).kind in (RULE, EXACT)
+        return f"{method} goes by the cost model: it never sees the simulated chips, which judge what it finds" * blind
 
     def begin(self, task: SiliconTask, seed: int) -> tuple[SiliconTask, np.random.Generator]:
         plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)

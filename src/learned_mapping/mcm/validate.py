@@ -10,8 +10,16 @@ import math
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 
-from learned_mapping.errors import expect_type
-from learned_mapping.hardware.chip_package import LEAST_S, OP_CLASSES, ChipPackage, chip_memory, op_classes
+from learned_mapping.errors import InputError, expect_type, truth
+from learned_mapping.hardware.chip_package import (
+    LEAST_S,
+    OP_CLASSES,
+    TOO_SLOW,
+    ChipPackage,
+    check_package,
+    chip_memory,
+    op_classes,
+)
 from learned_mapping.hardware.silicon import LOOKUPS, Silicon, SiliconParameters
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.programs.graph import ComputationGraph
@@ -35,11 +43,15 @@ def validate(
 
     Returns:
       A verdict. Costs, where Eq. 2 holds: ``throughput`` (results per second), ``runtime_s``, ``chips_used``,
-      ``peak_bytes`` of the fullest chip.
+      ``peak_bytes``, what the fullest chip holds at most: its weights and the tensors that live there.
+
+    Raises:
+      InputError: what is given is none of these, a package cannot be, or its rates are too low for a time in seconds.
     """
     expect_type(graph, ComputationGraph, "graph")
     expect_type(partition, Partition, "partition")
-    package = ChipPackage(chips=partition.chips) if package is None else package
+    package = check_package(ChipPackage(chips=partition.chips) if package is None else package)
+    memory = truth(memory, "memory")
     f = [int(chip) for chip in partition.assignment]
     if len(f) != graph.num_ops:
         return Verdict((Violation("assignment", (), f"{len(f)} chips for {graph.num_ops} ops"),))
@@ -81,6 +93,8 @@ def validate(
             detail = f"needs {peak[d]} bytes, has {int(package.sram_bytes)}"
             broken.add("Eq. 5 dynamic constraint (memory)", (f"chip {d}",), detail)
     runtime = max(_chip_seconds(graph, f, package))
+    if not math.isfinite(runtime):
+        raise InputError(graph.name, "", TOO_SLOW)
     return Verdict(
         broken.all(),
         {
@@ -189,8 +203,8 @@ def validate_on_silicon(partition: Partition, silicon: Silicon, *, listed: int |
     """The validator's verdict, and whether half of every chip's memory holds its tensors (H of Eq. 5).
 
     Returns:
-      A verdict with the costs of `validate`, but ``peak_bytes`` is twice the tensors of the fullest chip; and
-      ``silicon_throughput``, without noise, 0 where the partition does not fit.
+      A verdict with the costs of `validate`; ``needed_bytes``, the memory that a chip must have here, twice the tensors
+      of the fullest; and ``silicon_throughput``, without noise, 0 where the partition does not fit.
     """
     graph, package = silicon.graph, silicon.package
     verdict = validate(graph, partition, package, listed=listed)
@@ -204,7 +218,7 @@ def validate_on_silicon(partition: Partition, silicon: Silicon, *, listed: int |
             detail = f"needs {needed[d]} bytes, half of them for tensors, has {int(package.sram_bytes)}"
             broken.add("Eq. 5 on silicon", (f"chip {d}",), detail)
     runtime = max(*chip_s, *link_s)
-    costs = {**verdict.costs, "peak_bytes": float(max(needed))}
+    costs = {**verdict.costs, "needed_bytes": float(max(needed))}
     costs["silicon_throughput"] = 0.0 if broken else 1.0 / max(runtime, LEAST_S)
     return Verdict((*verdict.violations, *broken.all()), costs)
 

@@ -10,7 +10,7 @@ from learned_mapping.drawn import DrawnOn
 from learned_mapping.errors import InputError, shown
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s
 from learned_mapping.mmap.rules.actions import DROP, NO_COPY, NO_OFFSET
-from learned_mapping.programs.graph import MAX_BYTES, frozen_array
+from learned_mapping.programs.graph import MAX_BYTES, plain_array, whole_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
 from learned_mapping.programs.minimalloc import ENDINGS, read_rows
 from learned_mapping.programs.program import MAX_BUFFERS, Program
@@ -31,12 +31,19 @@ class Mapping(DrawnOn):
 
     A dropped buffer has offset, start and end -1. An input placed by NoCopy holds what it adds to its tensor's
     allocation: the interval (e', t]; where the allocation reaches t anyway the interval is empty, written [t + 1, t].
+
+    Raises:
+      InputError: a column is no integers of its type.
     """
 
     action: np.ndarray  # [B] int8: 0 Copy, 1 NoCopy, 2 Drop.
     offset: np.ndarray  # [B] int64, bytes from the start of fast memory; -1 for a buffer in HBM.
     start: np.ndarray  # [B] int32, first step of the buffer's allocation.
     end: np.ndarray  # [B] int32, last step of the buffer's allocation, included.
+
+    def __post_init__(self):
+        for name, _, _, kind in _FIELDS:
+            object.__setattr__(self, name, whole_array(getattr(self, name), "mapping", name, kind))
 
     @property
     def placed(self) -> np.ndarray:
@@ -54,7 +61,7 @@ def make_mapping(
     """
     arrays = {}
     for (name, low, high, kind), values in zip(_FIELDS, (action, offset, start, end)):
-        array = np.asarray(values)
+        array = plain_array(values, source, name)
         if array.shape != (program.num_buffers,):
             raise InputError(source, name, f"shape {array.shape}, expected ({program.num_buffers},)")
         if array.size and not np.issubdtype(array.dtype, np.integer):
@@ -62,7 +69,7 @@ def make_mapping(
         wrong = np.flatnonzero((array < low) | (array > high))
         if len(wrong):
             raise InputError(source, f"{name}[{wrong[0]}]", f"{array[wrong[0]]} is outside [{low}, {high}]")
-        arrays[name] = frozen_array(array, kind)
+        arrays[name] = array.astype(kind)
     return Mapping(**arrays).on(program)
 
 

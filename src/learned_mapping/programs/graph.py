@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.errors import InputError, shown
+from learned_mapping.errors import InputError, expect_sequence, expect_type, shown, told
 from learned_mapping.programs.json_io import MAX_NAME
 
 MAX_OPS = 100_000
@@ -20,7 +20,9 @@ MAX_TOTAL_BYTES = 2**61
 """Largest sum over all that a graph or a program reads, writes and holds: no 64-bit sum of its parts can overflow."""
 MAX_FLOP = 1e21
 MAX_SECONDS = 1e9
-MAX_CHIPS = 4096  # Of a package.
+MAX_CHIPS = 4096
+"""Chips of a package: every model and every judge keeps numbers for each chip, and a hundred times the paper's 36 is
+beyond any ring."""
 Lists = tuple[tuple[int, ...], ...]
 
 
@@ -31,6 +33,33 @@ def frozen_array(values: Any, dtype: Any) -> np.ndarray:
         array += 0.0
     array.setflags(write=False)
     return array
+
+
+def plain_array(values: Any, source: object, field: str) -> np.ndarray:
+    """Anything array-like as an array; raises `InputError` for what is none, and for one that a mask hides parts of."""
+    try:
+        array = np.asarray(values)
+        masked = np.ma.is_masked(values)
+    except Exception:  # of another's object
+        raise InputError(source, field, f"expected an array of numbers, got {told(values)}") from None
+    if masked:
+        raise InputError(source, field, "has entries that are masked")
+    return array
+
+
+def whole_array(values: Any, source: object, field: str, dtype: Any, columns: int | None = None) -> np.ndarray:
+    """A read-only array [K], or [K, columns], of whole numbers; raises `InputError` for other shapes and for numbers
+    that are none or beyond the type."""
+    array, limits = plain_array(values, source, field), np.iinfo(dtype)
+    if not array.size and array.ndim == 1:
+        array = np.zeros(0 if columns is None else (0, columns), dtype)
+    if array.ndim != 1 + (columns is not None) or array.shape[1:] != (() if columns is None else (columns,)):
+        raise InputError(source, field, f"has the shape {array.shape}")
+    if array.dtype.kind not in "iu":
+        raise InputError(source, field, f"expected integers, got {array.dtype}")
+    if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
+        raise InputError(source, field, f"has a number of more than {limits.bits} bits")
+    return frozen_array(array, dtype)
 
 
 def digest_of(*parts: Any) -> str:
@@ -222,6 +251,11 @@ def make_graph(
       InputError: lengths differ, a name is repeated, an index dangles, a size is negative, absurd or not finite, an op
         uses its own output, the ops form a cycle, or ops of one group are fixed to different chips.
     """
+    given = {"op_names": op_names, "op_kinds": op_kinds, "tensor_names": tensor_names, "edge_tensor": edge_tensor}
+    for field_name, values in (given if op_group is None else given | {"op_group": op_group}).items():
+        expect_sequence(values, source, field_name)
+    metadata = {} if metadata is None else metadata
+    expect_type(metadata, Mapping, "metadata")
     n, m, uses = len(op_names), len(tensor_names), len(edge_tensor)
     if n == 0:
         raise InputError(source, "ops", "the graph has no ops")
@@ -267,8 +301,8 @@ def make_graph(
         op_kinds=tuple(op_kinds),
         tensor_names=tuple(tensor_names),
         **columns,
-        op_group=tuple(op_group) if op_group and any(op_group) else None,
-        metadata=dict(metadata or {}),
+        op_group=None if op_group is None or not any(op_group) else tuple(op_group),
+        metadata=dict(metadata),
     )
     if graph.op_untouched_bytes is not None:
         whole = graph.op_weight_bytes + graph.op_input_bytes + graph.op_output_bytes
@@ -338,7 +372,7 @@ def check_text(source: object, field: str, names: Sequence[str]) -> None:
         if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or not name.isprintable():
             what = f"1 to {MAX_NAME} printable characters" if isinstance(name, str) else "a string"
             place = field if field == "name" else f"{field}[{i}].name"
-            raise InputError(source, place, f"expected {what}, got {shown(name) if isinstance(name, str) else name!r}")
+            raise InputError(source, place, f"expected {what}, got {shown(name) if isinstance(name, str) else told(name)}")
 
 
 def check_groups(source: object, names: Sequence[str], groups: Sequence[str] | None, chips: np.ndarray | None) -> None:
@@ -346,8 +380,8 @@ def check_groups(source: object, names: Sequence[str], groups: Sequence[str] | N
     if groups is not None and len(groups) != len(names):
         raise InputError(source, "op_group", f"{len(groups)} entries for {len(names)} ops")
     fixed: dict[str, int] = {}
-    for op, group in enumerate(groups or ()):
-        if group != "":
+    for op, group in enumerate(() if groups is None else groups):
+        if not (isinstance(group, str) and group == ""):
             check_text(source, "op_group", [group])
         if group and chips is not None and chips[op] >= 0:
             first = fixed.setdefault(group, op)
@@ -372,7 +406,7 @@ def check_columns(source: object, **columns: tuple[Any, Any, int, float, float])
     checked = {}
     for name, (values, dtype, length, low, high) in columns.items():
         if values is not None:
-            array = np.asarray(values)
+            array = plain_array(values, source, name)
             if array.shape != (length,):
                 raise InputError(source, name, f"shape {array.shape}, expected ({length},)")
             if length and array.dtype.kind not in "biuf":
@@ -383,7 +417,7 @@ def check_columns(source: object, **columns: tuple[Any, Any, int, float, float])
             if length and array.dtype.kind == "f" != np.dtype(dtype).kind and (array % 1).any():
                 where = np.flatnonzero(array % 1)[0]
                 raise InputError(source, f"{name}[{where}]", f"expected a whole number, got {array[where]}")
-        checked[name] = None if values is None else frozen_array(values, dtype)
+        checked[name] = None if values is None else frozen_array(array, dtype)
     return checked
 
 

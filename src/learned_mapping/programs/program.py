@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from learned_mapping.drawn import Drawn
-from learned_mapping.errors import InputError, real
+from learned_mapping.errors import InputError, expect_sequence, expect_type, real, told
 from learned_mapping.programs.graph import (
     MAX_BYTES,
     MAX_SECONDS,
@@ -188,6 +188,12 @@ def make_program(
         read before it is written, written twice, or written though a parameter, an alias group mixes sizes, or a table
         does not have one entry per subset of the varied buffers.
     """
+    given = {"instruction_names": instruction_names, "instruction_kinds": instruction_kinds}
+    given |= {"tensor_names": tensor_names, "buffer_tensor": buffer_tensor, "latency_s": latency_s}
+    for field_name, values in given.items():
+        expect_sequence(values, source, field_name)
+    metadata = {} if metadata is None else metadata
+    expect_type(metadata, Mapping, "metadata")
     t, b, n = len(instruction_names), len(buffer_tensor), len(tensor_names)
     if t == 0:
         raise InputError(source, "instructions", "the program has no instructions")
@@ -227,7 +233,7 @@ def make_program(
         instruction_kinds=tuple(instruction_kinds),
         tensor_names=tuple(tensor_names),
         **columns,
-        metadata=dict(metadata or {}),
+        metadata=dict(metadata),
     )
     _check_order(program, source)
     _check_data_flow(program, source)
@@ -249,29 +255,35 @@ class Step(NamedTuple):
 
 def program_of_steps(steps: Sequence[Step], **fields: Any) -> Program:
     """A `Program` from its instructions one by one; the other fields, and what is raised, as in `make_program`."""
-    buffers = [
-        (t, *buffer, step.varied.index(position) if position in step.varied else NOT_VARIED)
-        for t, step in enumerate(steps)
-        for position, buffer in enumerate(step.buffers)
-    ]
-    instruction, tensor, is_output, alias, bit = np.array(buffers, np.int64).reshape(-1, 5).T
+    try:
+        buffers = [
+            (t, *buffer, list(step.varied).index(position) if position in step.varied else NOT_VARIED)
+            for t, step in enumerate(steps)
+            for position, buffer in enumerate(step.buffers)
+        ]
+        instruction, tensor, is_output, alias, bit = np.array(buffers).reshape(-1, 5).T
+        offsets = np.cumsum([0, *(len(step.latency_s) for step in steps)])
+        latencies = [latency for step in steps for latency in step.latency_s]
+        names, kinds = [step.name for step in steps], [step.kind for step in steps]
+    except Exception as error:  # of another's object
+        raise InputError(fields.get("source", "program"), "steps", f"are no list of `Step` ({error})") from None
     return make_program(
-        instruction_names=[step.name for step in steps],
-        instruction_kinds=[step.kind for step in steps],
+        instruction_names=names,
+        instruction_kinds=kinds,
         buffer_instruction=instruction,
         buffer_tensor=tensor,
         buffer_is_output=is_output,
         buffer_alias=alias,
         buffer_bit=bit,
-        latency_offsets=np.cumsum([0, *(len(step.latency_s) for step in steps)]),
-        latency_s=[latency for step in steps for latency in step.latency_s],
+        latency_offsets=offsets,
+        latency_s=latencies,
         **fields,
     )
 
 
 def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) -> None:
     if not isinstance(fast_bytes, Real) or isinstance(fast_bytes, bool) or fast_bytes % 1:
-        raise InputError(source, "memory.fast_bytes", f"expected a whole number, got {fast_bytes!r}")
+        raise InputError(source, "memory.fast_bytes", f"expected a whole number, got {told(fast_bytes)}")
     memory = {"memory.fast_bytes": (fast_bytes, MAX_BYTES), "memory.copy_bytes_per_s": (copy_bytes_per_s, 1e18)}
     check_columns(source, **{field: ([value], float, 1, 0, high) for field, (value, high) in memory.items()})
     for name, (value, _) in memory.items():

@@ -14,7 +14,7 @@ import numpy as np
 
 from learned_mapping import problem
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, expect_choice, real
 from learned_mapping.folders import networks_folder
 from learned_mapping.hardware.device_pair import GIB, DevicePair
 from learned_mapping.problem import OURS, RULE, SEARCH, Method, Outcome, Problem, Result, read_graph_file
@@ -28,7 +28,7 @@ from learned_mapping.regal.agent.policy import SERVES as NETWORKS
 from learned_mapping.regal.agent.vectors import VECTORS, check_served, vector_policy
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.rules.decode import decode
-from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.schedule import Schedule, read_schedule, schedule_to_json
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
 from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler, upward_rank
@@ -92,9 +92,11 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     result = cp_sat(instance, seconds=left, deterministic_time=deterministic, seed=seed, start=best)
     if result.schedule is not None and budget.record(schedule_fitness(instance, result.schedule), better=float.__lt__):
         best = result.schedule
-    # The model knows no memory limit: where that forbids the optimum, the proof goes.
-    proven = result.optimal and schedule_fitness(instance, best) <= result.cost * (1 + 1e-9)
-    return best, {"bound": result.bound, "optimal": float(proven)}
+    # The model knows no memory limit: where that forbids the optimum, its proof goes.
+    cost = schedule_fitness(instance, best)
+    bound = min(max(result.bound, floor(instance)), cost)
+    proven = cost <= max(bound, result.cost if result.optimal else 0.0) * (1 + 1e-9)
+    return best, {"bound": bound, "optimal": float(proven)}
 
 
 def checkpoint_folder() -> Path:
@@ -288,7 +290,7 @@ class Scheduling(Problem):
         return METHODS
 
     def method(self, name: str, profile: str = "full") -> Method:
-        base, colon, network = str(name).partition(":")
+        base, colon, network = name.partition(":") if isinstance(name, str) else ("", "", "")
         if colon and base in LEARNED and network:
             return _learned(base, network)
         return super().method(name, profile)
@@ -305,13 +307,13 @@ class Scheduling(Problem):
         transfers: str = "rendezvous",
         memory_gib: float | None = None,
     ) -> Instance:
-        memory = {} if memory_gib is None else {"memory_bytes": memory_gib * GIB}
+        memory = {} if memory_gib is None else {"memory_bytes": real(memory_gib, "memory_gib", "") * GIB}
         return Instance(instance, DevicePair(devices=devices, transfers=transfers, **memory), objective)
 
-    def toy(self) -> Instance:
+    def toy(self, task: Instance) -> Instance:
         from learned_mapping.programs.synthetic import random_graph
 
-        return self.task(random_graph(np.random.default_rng(0), "layered", 8))
+        return Instance(random_graph(np.random.default_rng(0), "layered", 8), task.pair, task.objective)
 
     def metrics(self, task: Instance, solution: Schedule) -> dict[str, float]:
         return schedule_costs(task, solution)
@@ -356,6 +358,7 @@ def solve(instance: Instance | ComputationGraph, method: str, *, objective: str 
 
     The result's metrics are those of `schedule_costs`, and ``bound`` and ``optimal`` where the method proves any.
     """
+    expect_choice(objective, OBJECTIVES, "objective")
     if isinstance(instance, Instance) and objective not in ("runtime", instance.objective):
         raise InputError("objective", "", f"{objective!r} is not the instance's, {instance.objective!r}")
     task = instance if isinstance(instance, Instance) else PROBLEM.task(instance, objective)

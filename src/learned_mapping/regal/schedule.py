@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 
 from learned_mapping.drawn import DrawnOn
-from learned_mapping.errors import InputError
+from learned_mapping.errors import expect_whole
 from learned_mapping.hardware.device_pair import MAX_DEVICES
 from learned_mapping.programs.formats import index_of, placed_ops
-from learned_mapping.programs.graph import MAX_EDGES, MAX_OPS, ComputationGraph, frozen_array
+from learned_mapping.programs.graph import MAX_EDGES, MAX_OPS, ComputationGraph, whole_array
 from learned_mapping.programs.json_io import read_json
 
 RUN_OP = -1  # Second entry of a step that runs an op instead of sending a tensor.
@@ -18,7 +18,11 @@ RUN_OP = -1  # Second entry of a step that runs an op instead of sending a tenso
 
 @dataclass(frozen=True, eq=False)
 class Schedule(DrawnOn):
-    """The place of each of N ops, and S steps in order. Whether it obeys the rules is for `regal.validate` to say."""
+    """The place of each of N ops, and S steps in order. Whether it obeys the rules is for `regal.validate` to say.
+
+    Raises:
+      InputError: placement or order are no integers of 32 bits or of another shape, or there cannot be so many devices.
+    """
 
     placement: np.ndarray  # [N] int32, device of each op.
     order: np.ndarray
@@ -26,21 +30,16 @@ class Schedule(DrawnOn):
     device to device `target`. Each device runs its own part of the order, in order."""
     devices: int  # Number of devices d.
 
+    def __post_init__(self):
+        for name, columns in (("placement", None), ("order", 2)):
+            array = whole_array(getattr(self, name), "schedule", name, np.int32, columns)
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "devices", expect_whole(self.devices, "schedule", "devices", 1, MAX_DEVICES))
+
     @classmethod
     def of(cls, placement: Any, order: Any, devices: int) -> Self:
-        """A schedule from anything array-like; copies. Raises `InputError` for numbers that are no integers of 32 bits,
-        and for other shapes."""
-        order = np.asarray(order) if np.size(order) else np.zeros((0, 2), np.int32)
-        parts = (("placement", placement, (-1,)), ("order", order, (-1, 2)), ("devices", devices, ()))
-        for name, values, shape in parts:
-            array = np.asarray(values)
-            if array.size and array.dtype.kind not in "iu":
-                raise InputError("schedule", name, f"expected integers, got {array.dtype}")
-            if array.ndim != len(shape) or array.shape[1:] != shape[1:]:
-                raise InputError("schedule", name, f"has the shape {array.shape}")
-            if array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
-                raise InputError("schedule", name, "has a number of more than 32 bits")
-        return cls(frozen_array(placement, np.int32), frozen_array(order, np.int32), int(devices))
+        """A schedule from anything array-like; copies."""
+        return cls(placement, order, devices)
 
 
 def schedule_to_json(schedule: Schedule, graph: ComputationGraph) -> dict[str, Any]:

@@ -4,10 +4,11 @@ The rules of REGAL, Section 2.1, 3.1, Appendix A.1 and A.2. Costs come from anot
 time by letting every device work through its own queue, memory by adding up live intervals at every position.
 """
 
+import math
 from collections import deque
 
-from learned_mapping.errors import expect_type
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.errors import InputError, expect_type
+from learned_mapping.hardware.device_pair import TOO_SLOW, DevicePair, check_pair
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.verdict import LISTED, Verdict, Violation, Violations
@@ -24,10 +25,13 @@ def validate(
     Returns:
       A verdict. Costs ``makespan_s`` (seconds) and ``peak_bytes`` (of the fuller device) unless a rule other than the
       memory limit is broken.
+
+    Raises:
+      InputError: what is given is none of these, or devices cannot be as they are said.
     """
     expect_type(graph, ComputationGraph, "graph")
     expect_type(schedule, Schedule, "schedule")
-    pair = DevicePair() if pair is None else pair
+    pair = check_pair(DevicePair() if pair is None else pair)
     broken = Violations(listed)
     placement, steps = schedule.placement.tolist(), [tuple(step) for step in schedule.order.tolist()]
     if schedule.devices != pair.devices:
@@ -98,6 +102,8 @@ def validate(
     ends = [{placement[what]} if target == -1 else {target, placement[producers[what]]} for what, target in steps]
     queues = [[s for s, involved in zip(steps, ends) if device in involved] for device in range(pair.devices)]
     makespan = _time(graph, placement, queues, pair)
+    if not math.isfinite(makespan):
+        raise InputError(graph.name, "", TOO_SLOW)
     peaks = [_peak(graph, placement, queues[device], device) for device in range(pair.devices)]
     for device, peak in enumerate(peaks):
         if peak > pair.memory_bytes:

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from learned_mapping.companion.datasets.manifest import SPLITS, by_split, families, items_by_split
 from learned_mapping.companion.datasets.registry import SETS, stored_bytes, stored_manifests
-from learned_mapping.companion.display import Html, listing, number
+from learned_mapping.companion.display import Html, escaped, listing, number
 from learned_mapping.companion.figures.mmap_results import sizes_figure
 from learned_mapping.programs.json_io import read_json
 
@@ -14,13 +14,17 @@ def sets_table() -> Html:
     """The stored sets: a row each, with splits, size and digest."""
     rows = [
         [
-            f"<code>{name}</code>", SETS[name].about,
+            _code(name), SETS[name].about,
             ", ".join(f"{split} {number(len(items))}" for split, items in items_by_split(manifest).items()),
-            f"{stored_bytes(name) / 1e6:.2f}", f"<code>{manifest.digest[:16]}</code>",
+            f"{stored_bytes(name) / 1e6:.2f}", _code(manifest.digest[:16]),
         ]
         for name, manifest in stored_manifests().items()
     ]  # fmt: skip
     return listing("The stored sets", ["set", "", "items", "MB", "digest"], rows)
+
+
+def _code(text: str) -> Html:
+    return Html(f"<code>{escaped(text)}</code>")
 
 
 def sizes(name: str) -> Figure:

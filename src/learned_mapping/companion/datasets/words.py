@@ -4,13 +4,13 @@ import numpy as np
 
 from learned_mapping.companion import results
 from learned_mapping.companion.datasets.registry import SETS, stored_bytes, stored_manifests
-from learned_mapping.companion.display import Html, plural
+from learned_mapping.companion.display import Html, escaped, plural
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.json_io import read_json
 
 
 def paragraph(words: str) -> Html:
-    return Html(f"<p>{words}</p>")
+    return Html(f"<p>{escaped(words)}</p>")
 
 
 def totals() -> Html:

@@ -127,13 +127,15 @@ def most_changed(rows: Rows) -> Row:
 def tree_words(tree: Row) -> Markdown:
     """The change that a search made at a decision, and whether it was right: the actions were played out exactly."""
     after, head, exact = tree["policy"], tree["head"], tree["exact"]
-    true = ", ".join(f"{name} {value:+.2f}" for name, value in zip(ACTION_NAMES, exact) if value is not None)
-    most = max(range(3), key=lambda a: abs(after[a] - head[a]))
-    best = max((a for a in range(3) if exact[a] is not None), key=lambda a: exact[a])
-    word = "right" if (after[most] > head[most]) == (most == best) else "wrong"
+    legal = [action for action in range(3) if exact[action] is not None]
+    chosen, best = (max(legal, key=lambda action: values[action]) for values in (after, exact))
+    moves = {2: "both moves", 3: "all three moves"}[len(legal)]
+    given = (
+        f"gives {ACTION_NAMES[chosen]} a probability of {after[chosen]:.2f}, and the network alone {head[chosen]:.2f}"
+    )
+    wrong = f"the search prefers {ACTION_NAMES[chosen]}, which costs {exact[best] - exact[chosen]:.1f} average savings"
     return Markdown(
         f"{tree['instance']}, buffer {tree['buffer']}: of all decisions looked at, on all programs, this is where the "
-        f"search changes the policy most. It gives {ACTION_NAMES[most]} a probability of {after[most]:.2f}; the "
-        f"network alone gives it {head[most]:.2f}. Played out exactly, with the rest of the game as it was, the "
-        f"actions differ from the game's own by, in units of a mean saving: {true}. Here the search is {word}."
+        f"search changes the policy most. It {given}. We played {moves} out, with the rest of the game as it was. "
+        f"{ACTION_NAMES[best]} is right, and {'the search chooses it' if chosen == best else wrong}."
     )

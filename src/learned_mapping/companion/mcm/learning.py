@@ -52,8 +52,11 @@ CONTRASTS = (
     ("rl-balanced", "random"), ("finetune", "rl"), ("finetune", "zeroshot"),
     ("zeroshot", "rl"), ("zeroshot-balanced", "rl-balanced"), ("finetune-balanced", "rl-balanced"),
     ("zeroshot-balanced", "rl-balanced-frozen"), ("finetune-balanced", "zeroshot-balanced"),
+    ("rl-sample-credit", "sa"), ("rl", "sa-balanced"), ("rl-sample-credit", "sa-balanced"),
+    *((control, rival) for rival in ("random", "sa")
+      for control in ("greedy-careful", "sa-balanced", "climb", "rl-balanced-frozen")),
 )  # fmt: skip
-"""Whose throughput is put in relation to whose."""
+"""Whose throughput is put in relation to whose: learners, and beside them what learns nothing."""
 CLASSES = {
     "greedy-naive": "heuristic", "greedy-careful": "heuristic", "optimum": "exact", "cp-sat": "constraint solver",
     "rl without a solver, sparse": "learning without a solver", "random": "search + solver", "sa": "search + solver",
@@ -67,6 +70,11 @@ def checkpoint_of(method: str, seed: int = 0) -> dict[str, Any]:
         return {}
     pretraining = seed % PRETRAININGS
     return {"pretraining": pretraining, "checkpoint": checkpoint_digest(pretraining, LEARNERS[method][2])}
+
+
+def trainings_of(method: str, seeds: int) -> list[int] | None:
+    """The policy trained before that each seed starts from; None of a method that starts from none."""
+    return [seed % PRETRAININGS for seed in range(seeds)] if checkpoint_of(method) else None
 
 
 def sweep_of(task: str, method: str, name: str, config: Record, seeds: int) -> list[Run]:
@@ -147,16 +155,18 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
         seconds = [np.mean(runs.seconds.to_numpy()) for _, runs in turns]
         table_rows.append(table.summary_row(INSTANCE, method, "seconds", seconds))
         logs = log_curves(here, naive, here[0]["result"]["samples"])
-        searches = method not in RULES
+        searches, behind = method not in RULES, trainings_of(method, logs.shape[1])
         more = {"curve": curve_of(np.exp(logs.mean((0, 1))))} if searches else {}
         for metric, unit in units.items():
             shift = np.log([unit[n] / naive[n] for n in names])
-            table_rows.append(end_row(INSTANCE, method, metric, logs - shift[:, None, None], **more))
+            table_rows.append(end_row(INSTANCE, method, metric, logs - shift[:, None, None], behind, **more))
             more = {}
-        table_rows += [level_row(method, *level, logs, INSTANCE) for level in levels if searches]
+        table_rows += [level_row(method, *level, logs, INSTANCE, behind) for level in levels if searches]
         table_rows += learning_rows(INSTANCE, method, here)
     scores = {method: {n: throughput[n, method] for n in names} for method in methods}
-    table_rows += table.ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, graphs=len(names))
+    behind = {method: trainings_of(method, len(runs[names[0]])) for method, runs in scores.items()}
+    more = {"trainings": behind, "graphs": len(names)}
+    table_rows += table.ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, **more)
     return table.assembled(table_rows + family_rows(scores), valid=lines.valid)
 
 

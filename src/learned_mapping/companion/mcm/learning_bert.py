@@ -6,7 +6,7 @@ import numpy as np
 
 from learned_mapping.companion import results, table
 from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.mcm.learning import available, learning_rows, learnt_rows, sweep_of
+from learned_mapping.companion.mcm.learning import available, learning_rows, learnt_rows, sweep_of, trainings_of
 from learned_mapping.companion.mcm.levels import LEAST, SECONDS_A_SAMPLE, best_so_far, curve_of, level_row, log_curves
 from learned_mapping.companion.table import Record, Row
 
@@ -20,6 +20,8 @@ SAMPLES = {"quick": 20, "full": 430, "paper": 800}  # The paper's second level i
 REACHED_AFTER = 423  # What learning from scratch reaches with so many samples is a level too: the paper's second.
 SCRATCH = ("rl", "rl-balanced")
 EARLY = ("finetune", "random-balanced", "class-search")
+DECIDING, DECIDING_SEEDS = ("random", "sa", "rl", "rl-sample-credit"), 22
+"""Methods that two claims of the paper's abstract compare, and the runs of each: five leave both undecided."""
 EARLY_SAMPLES = 84
 """A fifth of `REACHED_AFTER`: what is had so early is judged without noise, which a level of measurements is not."""
 CONTRASTS = (
@@ -28,7 +30,7 @@ CONTRASTS = (
     ("rl-balanced", "random-balanced"), ("rl-balanced", "sa-balanced"), ("rl-balanced", "climb"),
     ("zeroshot-balanced", "rl-balanced"), ("finetune-balanced", "rl-balanced"),
     ("zeroshot-balanced", "rl-balanced-frozen"), ("finetune-balanced", "zeroshot-balanced"),
-    ("class-search", "random-balanced"),
+    ("class-search", "random-balanced"), ("rl-sample-credit", "random"), ("rl-sample-credit", "sa"),
 )  # fmt: skip
 """Whose throughput is put in relation to whose; with `EARLY_SAMPLES` too, where both have them."""
 LEVELS = (2.55, 2.60, 2.65)
@@ -42,7 +44,8 @@ def plan_fig6(profile: str, seeds: int) -> list[Run]:
     runs = table.sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
     for method in available(SEARCHES):
         config = {"samples": SAMPLES[profile]} | ({} if profile == "full" else {"network": profile})
-        runs += sweep_of("silicon.solve", method, GRAPH, config, seeds)
+        count = max(seeds, DECIDING_SEEDS) if method in DECIDING and profile == "full" else seeds
+        runs += sweep_of("silicon.solve", method, GRAPH, config, count)
         if method in EARLY and profile != "quick":
             runs += sweep_of("silicon.solve", method, GRAPH, config | {"samples": EARLY_SAMPLES}, seeds)
     return runs
@@ -73,7 +76,8 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         for unit, levels in ((naive, plain), (best, shares)):
             if unit > 0:
                 logs = log_curves(here, {GRAPH: unit}, here[0]["result"]["samples"])
-                table_rows += [level_row(method, *level, logs, INSTANCE) for level in levels]
+                behind = trainings_of(method, logs.shape[1])
+                table_rows += [level_row(method, *level, logs, INSTANCE, behind) for level in levels]
         logs = log_curves(here, {GRAPH: best}, here[0]["result"]["samples"])
         mean = np.exp(logs.mean((0, 1)))
         mean[np.any(logs <= np.log(LEAST), axis=(0, 1))] = 0.0  # before every seed has a partition that runs
@@ -87,7 +91,8 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
     soon = {method: [best_so_far(curve, TEN_MINUTES)[-1] for curve in here] for method, here in curves.items()}
     for throughput, more in ((whole, {}), (early, {"samples": EARLY_SAMPLES}), (soon, {"samples": TEN_MINUTES})):
         scores = {method: {GRAPH: values} for method, values in throughput.items()}
-        table_rows += table.ratio_rows(INSTANCE, scores, CONTRASTS, **more)
+        behind = {method: trainings_of(method, len(values)) for method, values in throughput.items()}
+        table_rows += table.ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, trainings=behind, **more)
     return table.assembled(table_rows, valid=(r["result"]["valid"] for r in records))
 
 

@@ -41,7 +41,7 @@ def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
 
 
 def _judged(method: Method, task: Task, config: Record, seed: int) -> Record:
-    warm_up(PROBLEM, method)
+    warm_up(PROBLEM, task, method)
     budget = _budget(config)
     partition, _ = method.run(task, np.random.default_rng(seed), budget)
     verdict = validate(task.graph, partition, task.model.package)
@@ -66,10 +66,10 @@ def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record
     task = SILICON.task(load_graph(instance), package=silicon_package(), pretraining=pretraining)
     (task, rng), silicon = SILICON.begin(task, seed), task.silicon
     naive = silicon.throughput(naive_greedy(task.model, task.arrays))
-    if method in PROBLEM.methods(config.get("network", "full")):
-        warm_up(PROBLEM, PROBLEM.method(method, config.get("network", "full")))
+    chosen = SILICON.method(method, config.get("network", "full"))
+    warm_up(SILICON, task, chosen)
     budget = _budget(config)
-    partition, _ = SILICON.method(method, config.get("network", "full")).run(task, rng, budget)
+    partition, _ = chosen.run(task, rng, budget)
     verdict, ran = validate_on_silicon(partition, silicon), task.model.ran
     return {
         "valid": not any("silicon" not in violation.rule for violation in verdict.violations),

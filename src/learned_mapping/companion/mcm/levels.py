@@ -35,24 +35,30 @@ def reached(mean: np.ndarray, level: float) -> np.ndarray:
     return np.where(above.any(-1), above.argmax(-1) + 1, mean.shape[-1] + 1)
 
 
-def end_row(instance: str, method: str, metric: str, logs: np.ndarray, **more: Any) -> Row:
-    """The geometric mean after the last sample, with the interval over graphs and seeds, all drawn anew."""
+def end_row(
+    instance: str, method: str, metric: str, logs: np.ndarray, trainings: Sequence[int] | None = None, **more: Any
+) -> Row:
+    """The geometric mean after the last sample, with the interval over trainings, if any, graphs and seeds, all drawn
+    anew."""
     (graphs, seeds, samples), last = logs.shape, logs[..., -1]
-    means = drawn_anew(last, drawn_tasks(graphs), np.random.default_rng(1)).mean((1, 2))
+    means = drawn_anew(last, drawn_tasks(graphs), np.random.default_rng(1), trainings).mean((1, 2))
     low, high = np.exp(np.percentile(means, (2.5, 97.5)))
     more |= {"low": low, "high": high, "n": seeds, "graphs": graphs, "samples": samples}
     return row(instance, method, metric, np.exp(last.mean()), **more)
 
 
-def level_row(method: str, level: float, target: str, logs: np.ndarray, instance: str) -> Row:
-    """Samples until the geometric mean reaches a level, None where it does not; the interval is over seeds.
+def level_row(
+    method: str, level: float, target: str, logs: np.ndarray, instance: str, trainings: Sequence[int] | None = None
+) -> Row:
+    """Samples until the geometric mean reaches a level, None where it does not; the interval is over trainings, if any,
+    and seeds.
 
     ``censored`` and its ends count one more than the budget where a level is not reached, so that a ratio is a bound.
     """
     samples = logs.shape[-1]
     value = int(reached(np.exp(logs.mean((0, 1))), level))
     rng, graphs = np.random.default_rng(0), np.arange(len(logs))[None]  # all graphs, each's seeds drawn anew
-    means = [np.exp(drawn_anew(logs, graphs, rng).mean((0, 1, 2))) for _ in range(RESAMPLES // 4)]
+    means = [np.exp(drawn_anew(logs, graphs, rng, trainings).mean((0, 1, 2))) for _ in range(RESAMPLES // 4)]
     low, high = np.percentile(reached(np.array(means), level), (2.5, 97.5)).tolist()
     more = {"target": target, "censored": value, "censored_low": low, "censored_high": high, "n": logs.shape[1]}
     more |= {"low": _known(low, samples), "high": _known(high, samples)} if value <= samples else {}
@@ -93,7 +99,7 @@ def level_table(
             count = paper[key]
             took = None if None in (count, paper_seconds_a_sample) else count * paper_seconds_a_sample / 60
             lines.append(f'<span class="lm-paper">paper {_amount(count, took)}</span>')
-        cells[key] = "<br>".join(lines)
+        cells[key] = Html("<br>".join(lines))
     return grid(caption, down, across, cells, key=True)
 
 

@@ -94,7 +94,7 @@ def method_run(method: str, instance: str, config: dict[str, Any], seed: int) ->
         "fits": verdict.valid,
         "throughput": verdict.costs["silicon_throughput"],
         "predicted_throughput": verdict.costs["throughput"],
-        "peak_mib": verdict.costs["peak_bytes"] / MIB,
+        "peak_mib": verdict.costs["needed_bytes"] / MIB,
         "ops": task.graph.num_ops,
     }
 

@@ -2,7 +2,8 @@
 
 The score of a mapping is its return: the share of the saving that fast memory could bring at most (paper 1, Section
 4.1). Every mapping that obeys the rules counts, whoever found it and however. The folder ``data/bench`` holds the
-table of standings and the mappings; `submit` adds to both.
+table of standings and the mappings; `submit` adds to both. A mapping's file is named by its content and the table
+is written after it, so that an entry that is cut off leaves the former standing whole.
 """
 
 import datetime
@@ -10,9 +11,12 @@ import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from learned_mapping.companion.datasets import compiled
 from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.companion.display import Html, listing
+from learned_mapping.companion.mmap.runs import replayed
 from learned_mapping.companion.records import locked
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
@@ -44,6 +48,7 @@ class Standing:
     by: str  # Who or what found it.
     date: str  # When, as YYYY-MM-DD.
     sha256: str  # Of the mapping's file.
+    game: bool  # Whether the best mapping is what its actions give by the rules; else a search chose its offsets.
 
 
 @dataclass(frozen=True)
@@ -75,20 +80,27 @@ def standings(folder: Path | None = None) -> dict[str, Standing]:
         numbers = {name: cells[name].number(0.0, 1e9) for name in ("bound", "best", "latency_s")}
         if numbers["best"] > numbers["bound"] + SAME:
             cells["best"].fail(f"{numbers['best']:.9g} is above the bound {numbers['bound']:.9g}")
-        result[texts["program"]] = Standing(**texts, **numbers, buffers=cells["buffers"].integer(0, 10**9))
+        rest = {"buffers": cells["buffers"].integer(0, 10**9), "game": cells["game"].boolean()}
+        result[texts["program"]] = Standing(**texts, **numbers, **rest)
     return result
+
+
+def mapping_path(folder: Path, standing: Standing) -> Path:
+    """The file of a best mapping, named by its program and its content."""
+    return folder / f"{standing.program}.{standing.sha256[:16]}{MAPPING}"
 
 
 def standings_table() -> Html:
     """The best mapping known of each program."""
-    rows = [(row.program, row.buffers, row.best, row.bound, row.by) for row in standings().values()]
-    return listing("The best mapping known", ("program", "buffers", "best return", "bound", "found by"), rows)
+    rows = [(row.program, row.buffers, row.best, row.bound, row.game, row.by) for row in standings().values()]
+    return listing("The best mapping known", ("program", "buffers", "best return", "bound", "a game", "found by"), rows)
 
 
 def best_mapping(program: Program, folder: Path | None = None) -> Mapping:
     """The best mapping known; raises `InputError` where its file is not the one that was entered."""
     folder = folder or data_folder() / "bench"
-    path, row = folder / f"{program.name}{MAPPING}", standings(folder)[program.name]
+    row = standings(folder)[program.name]
+    path = mapping_path(folder, row)
     if file_sha256(path) != row.sha256:
         raise InputError(path, "", f"its SHA-256 is not the table's, {row.sha256[:16]}")
     return read_mapping(path, program)
@@ -101,6 +113,13 @@ def score(program: Program, mapping: Mapping, seconds: float = 0.0) -> Score:
         return Score(program.name, False, str(verdict.violations[0]), 0.0, float("inf"), seconds)
     latency_s = program_latency(program, mapping).total_s
     return Score(program.name, True, "", float(verdict.costs["return"]), latency_s, seconds)
+
+
+def is_game(program: Program, mapping: Mapping) -> bool:
+    """Whether the actions of a mapping, played by the rules, give its intervals and offsets."""
+    game = replayed(program, "".join(map(str, mapping.action.tolist())))
+    names = ("action", "offset", "start", "end")
+    return all(np.array_equal(getattr(game, name), getattr(mapping, name)) for name in names)
 
 
 def run(program: Program, method: str, clock: str, seed: int = 0, out: Path | None = None) -> Score:
@@ -149,15 +168,25 @@ def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tupl
         before = table[program.name]
         if scored.valid and scored.value > before.best + SAME:
             enter(folder, table, program, mapping, scored, by)
+        remove_others(folder, table[program.name])
     return scored, before
 
 
 def enter(folder: Path, table: dict[str, Standing], program: Program, mapping: Mapping, scored: Score, by: str) -> None:
-    """Makes a mapping the best one known, in the table's file and among the mappings."""
-    path = folder / f"{program.name}{MAPPING}"
-    write_json(path, mapping_to_json(mapping, program))
-    date = datetime.date.today().isoformat()
-    changed = {"best": scored.value, "latency_s": scored.latency_s, "by": by, "date": date}
-    table[program.name] = replace(table[program.name], **changed, sha256=file_sha256(path))
+    """Makes a mapping the best one known: writes its file, then the table; the former one is removed last."""
+    fresh = folder / f".entering{MAPPING}"  # whose name has to wait for its content
+    write_json(fresh, mapping_to_json(mapping, program))
+    about = {"by": by, "date": datetime.date.today().isoformat(), "sha256": file_sha256(fresh)}
+    about |= {"best": scored.value, "latency_s": scored.latency_s, "game": is_game(program, mapping)}
+    table[program.name] = replace(table[program.name], **about)
+    fresh.replace(mapping_path(folder, table[program.name]))
     rows = [asdict(row) for row in table.values()]
     write_json(folder / TABLE, {"schema": SCHEMA, "programs": rows}, indent=1)
+    remove_others(folder, table[program.name])
+
+
+def remove_others(folder: Path, standing: Standing) -> None:
+    """Removes mappings of a program that are not the table's: the former one, and those of entries cut off."""
+    for path in folder.glob(f"{standing.program}.*{MAPPING}"):
+        if path != mapping_path(folder, standing):
+            path.unlink()

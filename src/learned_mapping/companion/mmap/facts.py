@@ -16,7 +16,7 @@ import numpy as np
 
 from learned_mapping.companion.artifact import Run, reported
 from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.display import Html, grid, number
+from learned_mapping.companion.display import Html, escaped, grid, number
 from learned_mapping.companion.mmap.runs import DIGEST_LENGTH
 from learned_mapping.companion.table import Record, assembled, row, sweep
 from learned_mapping.errors import InputError
@@ -302,5 +302,5 @@ def hyperparameters_table(result: Record, of_paper: bool = True) -> Html:
     return grid("what the paper does not give", listed, ["what it is", *sizes], cells)
 
 
-def _wrapped(text: str) -> str:
-    return f'<div class="lm-wrap">{text}</div>'
+def _wrapped(text: str) -> Html:
+    return Html(f'<div class="lm-wrap">{escaped(text)}</div>')

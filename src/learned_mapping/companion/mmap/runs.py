@@ -75,9 +75,9 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
         ``games``, how many games from all along a training to have.
 
     Returns:
-      The record. Of the agent it has the metrics of `LEARNING`, the learning curve ``log``, ``stages`` (number, return
-      and latency of games from all along the training) and ``actions``, a digit per buffer, which `replayed` plays;
-      ``games`` are stages with their actions, evenly spread over them.
+      The record. Of a game it has ``actions``, a digit per buffer, which `replayed` plays. Of the agent it has the
+      metrics of `LEARNING`, the learning curve ``log`` and ``stages`` (number, return and latency of games from all
+      along the training); ``games`` are stages with their actions, evenly spread over them.
 
     Raises:
       InputError: the program is not the one that the run was planned for.
@@ -101,13 +101,14 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 
 def searcher_record(program: Program, result: Any, *, exact: bool = True) -> dict[str, Any]:
-    """The record of a method's `Result` on a program."""
+    """The record of a method's `Result` on a program, with the actions where its mapping is a game, an `exact` one."""
     return judged(program, result.solution, exact=exact) | {
         "resets": result.metrics["resets"],
         "samples": result.samples,
         "seconds": result.seconds,
         "curve": result.curve,
         **{name: result.metrics[name] for name in ("updates",) if name in result.metrics},
+        **({"actions": "".join(map(str, result.solution.action.tolist()))} if exact else {}),
     }
 
 
@@ -117,7 +118,6 @@ def learner_record(program: Program, result: Any, *, exact: bool = True) -> dict
         **{name: result.metrics[name] for name in LEARNING if name in result.metrics},
         "log": thinned(result.log),
         "stages": [list(stage[:3]) for stage in result.stages],
-        "actions": "".join(map(str, result.solution.action.tolist())),
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from typing import Any
 
-from learned_mapping.companion.display import Html, listing
+from learned_mapping.companion.display import Html, escaped, listing
 from learned_mapping.hardware.memory_hierarchy import program_latency
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.mapping import Mapping
@@ -47,7 +47,7 @@ def moves_table(program: Program, moves: Sequence[int]) -> Html:
     game, rows = Game(program), []
     for b, move in enumerate(moves):
         words = [_outcome(action, game.outcomes[action]) for action in range(len(ACTION_NAMES))]
-        words[move] = f"<b>{words[move]}</b>"
+        words[move] = Html(f"<b>{escaped(words[move])}</b>")
         rows.append((b + 1, buffer_name(program, b), *words))
         game.step(move)
     return listing("In bold the move that is made", ["", "buffer", *ACTION_NAMES], rows)

@@ -98,6 +98,13 @@ def training_seeds(records: Iterable[Record]) -> dict[tuple[str, str], dict[str,
     return {key: {"training_seeds": len(networks)} for key, networks in _networks_of(records).items()}
 
 
+def trainings_of(method: str, dataset: str, runs: int) -> list[int] | None:
+    """The training behind each of so many runs of a method on a graph, in the order of `brought`; None of a method that
+    asks no network."""
+    count = len(brought(method, dataset)) if method in NETWORKS else 0
+    return [run * count // runs for run in range(runs)] if count and runs % count == 0 else None
+
+
 def updates_rows(records: Iterable[Record]) -> list[Row]:
     """The updates of the paper's learner: of each instance the least of its networks, by their headers."""
     entries = []

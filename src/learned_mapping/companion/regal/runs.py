@@ -17,12 +17,11 @@ from learned_mapping.regal.agent.forward import logits
 from learned_mapping.regal.agent.network import ROUNDS
 from learned_mapping.regal.agent.policy import BINS, policy_for, sample
 from learned_mapping.regal.bounds.cp_sat import cp_sat
-from learned_mapping.regal.methods import schedule_costs, schedule_fitness, solve
+from learned_mapping.regal.methods import floor, schedule_costs, schedule_fitness, solve
 from learned_mapping.regal.rules.decode import decode, encode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, brkga, tables_of
-from learned_mapping.regal.searches.list_schedule import upward_rank
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
 from learned_mapping.regal.searches.proposals import law_of
 from learned_mapping.regal.validate import validate
@@ -183,10 +182,9 @@ def _compile(method: str, objective: str) -> None:
 
 
 def outcome(problem: Instance, schedule: Schedule, seconds: float) -> Record:
-    """The cost as the independent validator has it; an invalid schedule is reported with its first violation."""
+    """The cost as the independent validator has it, and its `floor`, seconds or bytes; an invalid schedule is reported
+    with its first violation."""
     verdict = validate(problem.graph, schedule, problem.pair)
     fault = "" if verdict.valid else str(verdict.violations[0])
     cost = verdict.costs.get(problem.cost_name, problem.cost(schedule))
-    # No schedule is shorter than its share of the work, nor than the longest path.
-    floor = max(problem.arrays.seconds.sum() / problem.pair.devices, upward_rank(problem).max())
-    return {"cost": cost, "seconds": seconds, "valid": verdict.valid, "fault": fault, "floor": float(floor)}
+    return {"cost": cost, "seconds": seconds, "valid": verdict.valid, "fault": fault, "floor": floor(problem)}

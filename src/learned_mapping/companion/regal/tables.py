@@ -20,7 +20,7 @@ from learned_mapping.companion import results, statistics
 from learned_mapping.companion.artifact import Run
 from learned_mapping.companion.regal import methods as regal_methods
 from learned_mapping.companion.regal.graphs import DATASETS, best_entries, family_of, graph_names, load_graph
-from learned_mapping.companion.regal.methods import NETWORKS, brought, training_seeds, updates_rows
+from learned_mapping.companion.regal.methods import NETWORKS, brought, training_seeds, trainings_of, updates_rows
 from learned_mapping.companion.regal.runs import PARTS, RULES
 from learned_mapping.companion.statistics import geometric_mean
 from learned_mapping.companion.table import Record, Row, assembled, from_part, gap_row, row, summary_row
@@ -57,6 +57,9 @@ BASELINES = (
     "regal-untrained", "regal-cloned", "regal-cloned-average", "regal-clone",
 )  # fmt: skip
 """Methods that every other is set against, graph by graph, on the test sets."""
+
+DEVELOPMENT_BASELINES = ("brkga", "spectral-law", "regal", "regal-cloned")
+"""The same on the graphs that methods were developed on."""
 
 LIMIT_SHARE, LIMITED_SEEDS, LIMITED_DATASET = 0.25, 3, "synthetic-runtime"
 LIMITED_METHODS = (
@@ -157,7 +160,8 @@ def assemble_table1(profile: str, records: list[Record]) -> Record:
     for dataset, here in _by_instance(records, DATASETS):
         costs, (kind, objective) = costs_of(here), DATASETS[dataset]
         best = best_known(costs, best_entries(kind, objective))
-        entries += _gap_rows(dataset, costs, best, compare=True)
+        entries += _contrast_rows(dataset, _logs(costs, best), DEVELOPMENT_BASELINES)
+        entries += _beats_rows(dataset, costs)
         entries += _seconds_rows(dataset, here) + _proof_rows(dataset, here)
         for method, graphs in costs.items():
             for graph, values in graphs.items():
@@ -193,42 +197,63 @@ def assemble_test(profile: str, records: list[Record]) -> Record:
 def _test_rows(dataset: str, costs: Costs) -> Iterator[Row]:
     best, stored = best_known(costs), best_entries(dataset, DATASETS[dataset][1])
     best |= {graph: stored[graph]["cost"] for graph in best if graph in stored}
-    logs = {
-        method: {graph: np.log(np.array(known[graph]) / best[graph]).tolist() for graph in best}
-        for method, known in costs.items()
-    }
-    tasks = statistics.drawn_tasks(len(best))
+    logs = _logs(costs, best)
+    yield from _contrast_rows(dataset, logs, BASELINES)
     families = statistics.drawn_families([family_of(dataset, graph) for graph in best])
-    # The mean logarithm of a method's gaps, and the means of what is drawn anew.
-    both = {
-        method: (float(np.mean(list(log.values()))), statistics.resampled_means(log, tasks, np.random.default_rng(1)))
-        for method, log in logs.items()
-    }
-    for method, (mean, drawn) in both.items():
-        about = {"n": sum(map(len, logs[method].values())), "graphs": len(best)}
-        gap, gaps = np.expm1(mean), np.expm1(drawn)
-        yield row(dataset, method, "gap_percent", 100 * gap, **_ends(100 * gaps), **about)
-        for other in [name for name in BASELINES if name in both and name != method]:
-            (base, bases), more = both[other], {"baseline": other}
-            if np.expm1(bases).min() > 0:
-                ratio, ends = gap / np.expm1(base), _ends(gaps / np.expm1(bases))
-                yield row(dataset, method, "gap_ratio", ratio, **more, **ends, **about)
-            improved, ends = -np.expm1(mean - base), _ends(100 * -np.expm1(drawn - bases))
-            yield row(dataset, method, "improvement_percent", 100 * improved, **more, **ends, **about)
-        if method in NETWORKS and "brkga" in both:
-            means = [families @ np.array([np.mean(runs) for runs in logs[m].values()]) for m in (method, "brkga")]
-            ours, base = (np.expm1(column / families.sum(axis=1)) for column in means)
-            if base.min() > 0:
-                more = {"baseline": "brkga", **_ends(ours / base), **about}
-                yield row(dataset, method, "family_ratio", gap / np.expm1(both["brkga"][0]), **more)
+    brkga = np.array(list(logs.get("brkga", {}).values()))
+    for method in [method for method in NETWORKS if method in logs and len(brkga)]:
+        ours = np.array(list(logs[method].values()))
+        weights = (families / families.sum(axis=1, keepdims=True))[:, :, None]
+        chosen = _drawn_trainings(method, dataset, ours.shape[1])
+        base = np.expm1(families @ brkga.mean(axis=1) / families.sum(axis=1))
+        drawn = np.expm1((weights * ours[None]).sum(axis=1)[np.arange(len(chosen))[:, None], chosen].mean(axis=1))
+        if base.min() > 0:
+            more = {"baseline": "brkga", **_ends(drawn / base), "n": ours.size, "graphs": len(best)}
+            yield row(dataset, method, "family_ratio", np.expm1(ours.mean()) / np.expm1(brkga.mean()), **more)
     if dataset == MEMORY:
         for method in [name for name in ("brkga", *COMPARED) if name in logs]:
             for graph, values in logs[method].items():
                 gap = 100 * np.expm1(np.mean(values))
                 yield row(f"{dataset}/{graph}", method, "graph_gap_percent", gap, n=len(values))
     for training, runs in enumerate(zip(*logs.get("regal", {}).values())):
-        saved = -np.expm1(np.mean(runs) - both["brkga"][0])
+        saved = -np.expm1(np.mean(runs) - brkga.mean())
         yield row(f"training {training}", "regal", "training_percent", 100 * saved, n=len(runs), dataset=dataset)
+
+
+def _logs(costs: Costs, best: Mapping[str, float]) -> Costs:
+    """Logarithms of the costs over the best known, of the graphs that have one."""
+    return {m: {g: np.log(np.array(known[g]) / best[g]).tolist() for g in best} for m, known in costs.items()}
+
+
+def _drawn_trainings(method: str, dataset: str, runs: int) -> np.ndarray:
+    """[`RESAMPLES`, runs] which of a method's runs, one of each training, are drawn."""
+    count = runs if trainings_of(method, dataset, runs) else 1
+    drawn = np.random.default_rng(3).integers(0, count, size=(statistics.RESAMPLES, runs))
+    return drawn if count == runs else np.tile(np.arange(runs), (statistics.RESAMPLES, 1))
+
+
+def _contrast_rows(dataset: str, logs: Costs, baselines: Iterable[str]) -> Iterator[Row]:
+    """``gap_percent`` of each method; its ``gap_ratio`` and ``improvement_percent`` against each baseline. Trainings of
+    a method that was trained, graphs and runs are all drawn anew; methods share the graphs."""
+    graphs = len(next(iter(logs.values())))
+    tasks = statistics.drawn_tasks(graphs)
+    # The mean logarithm of a method's gaps, and the means of what is drawn anew.
+    both = {}
+    for method, log in logs.items():
+        behind = trainings_of(method, dataset, len(next(iter(log.values()))))
+        drawn = statistics.resampled_means(log, tasks, np.random.default_rng(1), behind)
+        both[method] = float(np.mean(list(log.values()))), drawn
+    for method, (mean, drawn) in both.items():
+        about = {"n": sum(map(len, logs[method].values())), "graphs": graphs}
+        gap, gaps = np.expm1(mean), np.expm1(drawn)
+        yield row(dataset, method, "gap_percent", 100 * gap, **_ends(100 * gaps), **about)
+        for other in [name for name in baselines if name in both and name != method]:
+            (base, bases), more = both[other], {"baseline": other}
+            if np.expm1(bases).min() > 0:
+                ratio, ends = gap / np.expm1(base), _ends(gaps / np.expm1(bases))
+                yield row(dataset, method, "gap_ratio", ratio, **more, **ends, **about)
+            improved, ends = -np.expm1(mean - base), _ends(100 * -np.expm1(drawn - bases))
+            yield row(dataset, method, "improvement_percent", 100 * improved, **more, **ends, **about)
 
 
 def _ends(values: np.ndarray) -> dict[str, float]:
@@ -256,6 +281,13 @@ def assemble_limit(profile: str, records: list[Record]) -> Record:
         if method in keeping:
             entries += _gap_rows(LIMITED_DATASET, {method: keeping[method]}, best, **more)
     return _result(entries, records)
+
+
+def _drawn_means(method: str, dataset: str, values: np.ndarray) -> np.ndarray:
+    """[b, limits] means of values [graphs, runs, limits], trainings, graphs and runs drawn anew."""
+    behind = trainings_of(method, dataset, values.shape[1])
+    tasks, generator = statistics.drawn_tasks(len(values)), np.random.default_rng(1)
+    return statistics.drawn_anew(values, tasks, generator, behind).mean(axis=(1, 2))
 
 
 def _by_instance(records: Iterable[Record], instances: Iterable[str]) -> list[tuple[str, pandas.DataFrame]]:
@@ -312,21 +344,20 @@ def assemble_exact(profile: str, records: list[Record]) -> Record:
     return _result(entries, records)
 
 
-def _gap_rows(
-    instance: str, costs: Costs, reference: Mapping[str, float], *, compare: bool = False, **more: Any
-) -> list[Row]:
-    """Geometric means over graphs and seeds of cost over reference, as percent above it; intervals over the seeds.
+def _gap_rows(instance: str, costs: Costs, reference: Mapping[str, float], **more: Any) -> list[Row]:
+    """Geometric means over graphs and seeds of cost over reference, as percent above it; intervals over the seeds."""
+    ratios = {
+        method: {graph: (np.array(values) / reference[graph]).tolist() for graph, values in known.items()}
+        for method, known in costs.items()
+    }
+    return [gap_row(instance, method, "gap_percent", known, **more) for method, known in ratios.items()]
 
-    With `compare` also the probability that a run beats BRKGA's on the same graph.
-    """
-    entries = []
-    for method, known in costs.items():
-        ratios = {graph: (np.array(values) / reference[graph]).tolist() for graph, values in known.items()}
-        entries.append(gap_row(instance, method, "gap_percent", ratios, **more))
-        if compare and method not in ("brkga", "long-search"):
-            ours, theirs = ({g: [-cost for cost in v] for g, v in costs[m].items()} for m in (method, "brkga"))
-            entries.append(row(instance, method, "beats_brkga", statistics.probability_of_improvement(ours, theirs)))
-    return entries
+
+def _beats_rows(instance: str, costs: Costs) -> Iterator[Row]:
+    """The probability that a run of a method beats one of BRKGA's on the same graph."""
+    for method in [method for method in costs if method not in ("brkga", "long-search")]:
+        ours, theirs = ({g: [-cost for cost in v] for g, v in costs[m].items()} for m in (method, "brkga"))
+        yield row(instance, method, "beats_brkga", statistics.probability_of_improvement(ours, theirs))
 
 
 def _seconds_rows(instance: str, table: pandas.DataFrame) -> list[Row]:
@@ -408,16 +439,23 @@ def plan_fig2_right(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
-    """Improvement over BRKGA's geometric-mean cost at the first limit, percent; ``instance`` is the limit."""
-    entries, trained = [], training_seeds(records)
+    """By limit, which is the ``instance``: ``improvement_percent``, by how much a cost is below BRKGA's at the first
+    limit; ``over_brkga_percent``, below BRKGA's at the last one; ``gain_percent``, below the method's own at the first.
+    Geometric means; trainings, graphs and runs are all drawn anew."""
+    entries, trained, limits = [], training_seeds(records), LIMITS[profile]
     for dataset, here in _by_instance(records, LIMIT_DATASETS):
-        plain = here[here.method == "brkga"].groupby("graph").costs
-        base = {graph: float(geometric_mean([costs[0] for costs in runs])) for graph, runs in plain}
-        for method, runs in here.groupby("method", sort=False):
-            more = {"graphs": runs.graph.nunique(), "dataset": dataset} | trained.get((dataset, method), {})
-            for k, limit in enumerate(LIMITS[profile]):
-                by_graph = runs.groupby("graph", sort=False).costs
-                ratios = {graph: [costs[k] / base[graph] for costs in entry] for graph, entry in by_graph}
-                entries.append(gap_row(str(limit), method, "improvement_percent", ratios, below=True, **more))
+        groups = here.groupby("method", sort=False)
+        # [graphs, runs, limits] logarithms of costs, and their means over what is drawn anew.
+        logs = {m: np.log([list(costs) for _, costs in runs.groupby("graph").costs]) for m, runs in groups}
+        drawn = {method: _drawn_means(method, dataset, values) for method, values in logs.items()}
+        for method, values in logs.items():
+            mean, more = values.mean(axis=(0, 1)), {"graphs": len(values), "dataset": dataset, "n": values[..., 0].size}
+            more |= trained.get((dataset, method), {})
+            for k, limit in enumerate(limits):
+                others = {"improvement_percent": ("brkga", 0), "over_brkga_percent": ("brkga", -1)}
+                for metric, (other, j) in (others | {"gain_percent": (method, 0)}).items():
+                    below = -np.expm1(mean[k] - logs[other].mean(axis=(0, 1))[j])
+                    ends = _ends(100 * -np.expm1(drawn[method][:, k] - drawn[other][:, j]))
+                    entries.append(row(str(limit), method, metric, 100 * below, **ends, **more))
         entries += [r | {"dataset": dataset} for r in updates_rows(r for r in records if r["instance"] == dataset)]
     return assembled(entries, valid=outcomes(records).valid)

@@ -187,16 +187,6 @@ def learn(
     return learned, {name: float(number) for name, number in measured.items()}
 
 
-def _compile(policy: Policy, learned: Learned, context: ChipContext, env: PartitionEnv, learning: bool) -> None:
-    """Samples a batch and learns from it, for nothing: what that compiles no limit in seconds has to pay for."""
-    rng, key = np.random.default_rng(0), jax.random.PRNGKey(0)
-    sampled = jax.block_until_ready(policy.act(learned.parameters, context, policy.begin(env, rng), key))
-    if learning:
-        count, shape = policy.config.rollouts, (policy.config.rollouts, env.chips)
-        partitions = np.zeros((count, env.num_ops), np.int32)
-        learn(policy, learned, context, env, Batch(partitions, np.ones(count), np.ones(shape), sampled), rng)
-
-
 def run(
     policy: Policy,
     learned: Learned,
@@ -219,10 +209,6 @@ def run(
       name: of the run, which a checkpoint of the budget has to bear.
     """
     context = policy.context(env)
-    if budget.limit_s is not None:
-        since = budget.seconds
-        _compile(policy, learned, context, env, learning)
-        budget.spent_before(since - budget.seconds)
     learned, best = go_on(budget, name, learned, np.zeros(env.num_ops, np.int32), rng)
     while not budget.samples or not budget.spent():
         known = best if best.any() else None

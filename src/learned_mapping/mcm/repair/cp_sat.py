@@ -13,6 +13,7 @@ from ortools.sat.python import cp_model
 
 from learned_mapping.errors import InputError
 from learned_mapping.mcm.repair.engine import batch_arguments
+from learned_mapping.mcm.repair.kernel import shuffle
 from learned_mapping.mcm.repair.solver import ConstraintSolver, fix_repair, sample_repair
 from learned_mapping.mcm.rules.cp_sat import Rules
 from learned_mapping.programs.graph import ComputationGraph
@@ -92,18 +93,23 @@ def cp_sat_batch(
     order: np.ndarray | None = None,
 ) -> np.ndarray:
     """[B, N] int32 valid partitions, arguments as of `engine.repair_batch`, by CP-SAT; ``nearest`` changes the fewest
-    ops, and `strength` may be ``general``, Eq. 4 itself."""
+    ops, and `strength` may be ``general``, Eq. 4 itself.
+
+    Orders and chips take the engine's random numbers one by one, and under the chain rule its domains are as complete:
+    from equal generators SAMPLE and FIX make equal partitions of a graph in one part.
+    """
     n = graph.num_ops
     y, p, order = batch_arguments(n, chips, candidates, weights, order)
     p = p if len(p) else np.ones((1, n, chips))
     size = (len(y) or len(p)) if count is None else count
-    partitions = np.empty((size, n), np.int32)
+    partitions, turns = np.empty((size, n), np.int32), np.arange(n) if order is None else order
     for i, row in enumerate(partitions):
         if mode == "nearest":
             row[:] = nearest_partition(graph, chips, y[i % len(y)], strength)[0]
             continue
         solver = CpSatSolver(graph, chips, strength)
-        turns = rng.permutation(n) if order is None else order
+        if order is None:
+            shuffle(turns, rng)
         if mode == "sample":
             row[:] = sample_repair(solver, turns, p[i % len(p)], rng)
         else:

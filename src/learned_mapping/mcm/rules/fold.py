@@ -63,31 +63,33 @@ def fold_cheap_sources(graph: ComputationGraph) -> ComputationGraph:
     reads nothing from memory. Folded tensors take no memory and no transfer. Time is that of the default
     `ChipPackage` without overheads; an ``input`` counts by its bytes. Folding again changes nothing.
     """
-    folded_before = 0
+    folded_before, most_flop = 0, float(graph.op_flop.sum())
     while True:
-        folded = _foldable(graph)
+        folded = _foldable(graph, most_flop)
         if not folded.any() or folded.all():
             return graph
         folded_before += int(folded.sum())
         graph = _without(graph, folded, {"replicated_sources": folded_before})
 
 
-def _foldable(graph: ComputationGraph) -> np.ndarray:
-    """[N] bool."""
+def _foldable(graph: ComputationGraph, most_flop: float) -> np.ndarray:
+    """[N] bool; what takes more FLOP to recompute than `most_flop` is none, whatever its time."""
     work, package = graph_work(graph), ChipPackage(op_overhead_s=0.0)
     loading = graph.op_output_bytes / package.sram_bytes_per_s
     seconds = np.where(work.is_op > 0, op_seconds(work, package), loading)
-    limit = CHEAP * float(seconds.sum())
+    own = np.stack([seconds, work.flop], axis=1)
+    limit = np.array([CHEAP * float(seconds.sum()), most_flop])
     producers, consumers = graph.op_producers, graph.op_consumers
     leaving = np.zeros(graph.num_ops, bool)
     leaving[graph.tensor_producer[graph.tensor_is_output]] = True
     heavy = leaving | (graph.op_weight_bytes > 0) | graph.op_is_tied
     cheap = np.zeros(graph.num_ops, bool)
-    chain_seconds = np.zeros(graph.num_ops)
+    chain = np.zeros((graph.num_ops, 2))  # seconds and FLOP to recompute each op, a shared ancestor once a path
     order = graph.topological_order.tolist()
     for op in order:
-        chain_seconds[op] = seconds[op] + sum(chain_seconds[p] for p in producers[op])
-        fits = chain_seconds[op] <= limit and not heavy[op] and consumers[op]
+        # Past the limit nothing folds, and what lies behind it would double at every branch: it need not be counted.
+        chain[op] = np.minimum(own[op] + chain[list(producers[op])].sum(axis=0), 2 * limit)
+        fits = (chain[op] <= limit).all() and not heavy[op] and consumers[op]
         cheap[op] = fits and all(cheap[p] for p in producers[op])
     folded = np.zeros(graph.num_ops, bool)
     for op in reversed(order):

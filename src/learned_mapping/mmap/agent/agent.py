@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from learned_mapping.budget import Budget
+from learned_mapping.compiling import compiling
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
 from learned_mapping.mmap.agent.first_game import first_game
@@ -20,7 +21,7 @@ from learned_mapping.mmap.agent.rounds import Rounds, round_config
 from learned_mapping.mmap.agent.search import Decisions, make_decide
 from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult
 from learned_mapping.mmap.agent.true_search import make_true_decide
-from learned_mapping.mmap.rules.actions import DROP
+from learned_mapping.mmap.rules.actions import DROP, toy_program
 from learned_mapping.programs.program import Program
 
 RECENT = 500
@@ -115,6 +116,7 @@ class MMapAgent:
     def compile(self) -> None:
         """Runs what is compiled once, so that no budget pays for compiling."""
         searches = self.searches
+        first_game(toy_program(), self.config, np.random.default_rng(0))
         rows = Replay(1)
         rows.add({name: store.copy() for name, store in rows.fields.items()})
         batch = rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll)
@@ -151,14 +153,13 @@ class MMapAgent:
             self.learner.step(self._batch(1.0))
 
     def _start_anew(self) -> None:
-        """The next round; only a strict budget pays for what it compiles."""
+        """The next round, whose budget does not pay for what it compiles."""
         self.rounds.end(self.best_found, self.recent_return)
-        since, updates = self.budget.seconds, self.learner.updates
-        self._build()
-        self.compile()
+        updates = self.learner.updates
+        with self.budget.uncounted(), compiling():
+            self._build()
+            self.compile()
         self.learner.updates = updates
-        if not self.budget.strict:
-            self.budget.skip(since)
         self.start(self.budget)
 
     @property

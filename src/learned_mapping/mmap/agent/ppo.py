@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from learned_mapping.compiling import compiling
 from learned_mapping.mmap import env
 from learned_mapping.mmap.agent.env_games import chosen
 from learned_mapping.mmap.agent.games import Games
@@ -154,10 +155,9 @@ def learn_and_play(search: Search, rng: np.random.Generator) -> None:
     if program.possible_saving_s <= 0.0 or Games(program, 1).over.all():
         return
     with env.exact():
-        began = budget.seconds
-        state, go_on = start(program, int(rng.integers(2**31)))
-        step = jax.jit(go_on, static_argnums=1).lower(state, 1).compile()
-        budget.spent_before(began - budget.seconds)
+        with budget.uncounted(), compiling():
+            state, go_on = start(program, int(rng.integers(2**31)))
+            step = jax.jit(go_on, static_argnums=1).lower(state, 1).compile()
         search.metrics["updates"] = 0.0
         while not budget.spent():
             state, (_, ended) = step(state)

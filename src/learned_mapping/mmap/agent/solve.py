@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from learned_mapping.compiling import compiling
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.learning.networks import count_parameters
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
@@ -52,10 +53,11 @@ def solve(
     config = config if evaluate else replace(config, evaluate_every=0)
     if seconds is None and games is None:
         seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
-    budget = AgentBudget(seconds=seconds, samples=games, cpu=cpu, progress=progress, strict=not evaluate)
+    budget = AgentBudget(seconds=seconds, samples=games, cpu=cpu, progress=progress)
     if program.possible_saving_s <= 0.0 or (agent := MMapAgent(program, config, seed)).play.games.over.all():
         return result_without_choice(program, budget)
-    agent.compile()
+    with compiling():
+        agent.compile()
     agent.budget, compile_s = budget, budget.skip(0.0)
     if checkpoint is None or not resume(agent, checkpoint):
         agent.start(budget)

@@ -129,15 +129,17 @@ def fold_sources(graph: ComputationGraph) -> ComputationGraph:
     of the graph's. Each consumer recomputes it: FLOPs, weights and running time are added there. What is folded costs
     no memory and no transfer.
     """
-    limit = FOLDED_FLOP * float(graph.op_flop.sum())
+    limit, all_weights = FOLDED_FLOP * float(graph.op_flop.sum()), int(graph.op_weight_bytes.sum())
     kept_alive = set(graph.tensor_producer[graph.tensor_is_output].tolist())
-    flop, weights = graph.op_flop.copy(), graph.op_weight_bytes.copy()
-    seconds = np.zeros(graph.num_ops) if graph.op_seconds is None else graph.op_seconds.copy()
+    seconds = np.zeros(graph.num_ops) if graph.op_seconds is None else graph.op_seconds
+    # In Python's numbers: what is shared counts once a path, and nothing holds more weights than there are.
+    flop, weights, seconds = (column.tolist() for column in (graph.op_flop, graph.op_weight_bytes, seconds))
     folded = np.zeros(graph.num_ops, bool)
     for op in graph.topological_order.tolist():
         producers = graph.op_producers[op]
         for total in (flop, weights, seconds):
             total[op] += sum(total[p] for p in producers if folded[p])
+        weights[op] = min(weights[op], all_weights)
         folded[op] = (
             graph.op_kinds[op] in FOLDED_KINDS
             and op not in kept_alive
@@ -146,6 +148,6 @@ def fold_sources(graph: ComputationGraph) -> ComputationGraph:
         )
     if not folded.any() or folded.all():
         return graph
-    seconds = None if graph.op_seconds is None else seconds
-    metadata = {"folded_sources": int(folded.sum())}
-    return without_ops(graph, folded, metadata, op_flop=flop, op_weight_bytes=weights, op_seconds=seconds)
+    seconds = None if graph.op_seconds is None else np.array(seconds)
+    columns = {"op_flop": np.array(flop), "op_weight_bytes": np.array(weights), "op_seconds": seconds}
+    return without_ops(graph, folded, {"folded_sources": int(folded.sum())}, **columns)

@@ -23,7 +23,6 @@ from learned_mapping.folders import networks_folder
 from learned_mapping.learning.networks import draw_parameters
 from learned_mapping.regal.agent import forward
 from learned_mapping.regal.agent import network as networks
-from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
 from learned_mapping.regal.searches.proposals import law_of
@@ -152,9 +151,15 @@ def policy_for(instance: Instance, network: str | None = None, training: str = "
 
 def untrained(instance: Instance, seed: int = 0) -> Policy:
     """The network as a training of this seed finds it: random weights."""
-    batch = networks.make_batch([features(instance)], sequence=1)
+    return Policy(_random_weights(seed), instance.objective, "none", seed)
+
+
+@functools.lru_cache(maxsize=32)
+def _random_weights(seed: int) -> forward.Parameters:
+    """Weights whose shapes are those of any graph's network."""
+    batch = networks.make_batch([forward.TWO_OPS], sequence=1)
     parameters, _ = random_parameters(batch, np.random.default_rng([seed, 0]))
-    return Policy(jax.tree.map(np.asarray, parameters), instance.objective, "none", seed)
+    return jax.tree.map(np.asarray, parameters)
 
 
 def reinforced_law(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.errors import InputError, expect_type
+from learned_mapping.errors import InputError, expect_choice, expect_type
 from learned_mapping.hardware.device_pair import DevicePair, Simulation, check_pair, check_sizes, op_seconds, simulate
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import Schedule
@@ -52,10 +52,8 @@ class Instance:
 
     def __post_init__(self):
         expect_type(self.graph, ComputationGraph, "graph")
-        expect_type(self.pair, DevicePair, "pair")
-        if self.objective not in OBJECTIVES:
-            raise InputError("objective", "", f"expected one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
-        check_pair(self.pair)
+        expect_choice(self.objective, OBJECTIVES, "objective")
+        object.__setattr__(self, "pair", check_pair(self.pair))
         check_sizes(self.graph, self.graph.name)
         if self.graph.op_is_tied.any():
             op = int(self.graph.op_is_tied.argmax())

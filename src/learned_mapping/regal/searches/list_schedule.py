@@ -93,10 +93,10 @@ def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
     first op that needs it.
     """
     graph, steps = instance.graph, _Steps(instance, placement)
-    ancestry, inputs = np.zeros(graph.num_ops), steps.inputs
+    ancestry, inputs = graph.op_output_bytes.astype(float).tolist(), steps.inputs
     for op in graph.topological_order.tolist():
         producers = {int(graph.tensor_producer[t]) for t in inputs[op]}
-        ancestry[op] = graph.op_output_bytes[op] + sum(ancestry[p] for p in producers)
+        ancestry[op] += sum(ancestry[p] for p in producers)  # once a path: Python's floats end at infinity, in silence
     for tensors in inputs:
         tensors.sort(key=lambda t: (-ancestry[graph.tensor_producer[t]], t))
     opened, done = np.zeros((2, graph.num_ops), bool)

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.budget import Budget
-from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.rules.state import share
 from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
 from learned_mapping.mmap.searches.edit_search.loop import COUNTS, PLAYED, improve
@@ -65,13 +63,6 @@ def edit_search(search: Search, rng: np.random.Generator, parameters: EditParame
     """Improves the game of the tuned threshold rule by edits."""
     greedy_tuned(search, share=START)
     EditSearch(search, rng, parameters).run()
-
-
-def warm_up() -> None:
-    """Compiles the loop."""
-    search = Search(toy_program(), Budget(samples=200))
-    search.play_preferences(np.zeros((search.program.num_buffers, 3)))
-    EditSearch(search, np.random.default_rng(0)).run()
 
 
 class EditSearch:
