@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "learned_mapping"
 FLOORS = (
-    ("budget", "clock", "verdict", "errors", "folders", "style", "drawn", "cp_sat", "interrupts"),
+    ("budget", "clock", "verdict", "errors", "folders", "style", "drawn", "cp_sat", "interrupts", "compiling"),
     ("programs",),
     ("problem",),
     ("hardware",),

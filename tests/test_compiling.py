@@ -7,11 +7,15 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from learned_mapping import compiling
 from learned_mapping.companion import fingerprints
 from learned_mapping.problem import problem
+from learned_mapping.programs.formats import graph_to_json
+from learned_mapping.programs.json_io import write_json
+from learned_mapping.programs.synthetic import random_graph
 
 JUMP = 1000.0
 """Seconds that one event of compiling takes by the clock of `clocked`."""
@@ -24,14 +28,15 @@ BESIDE_RULES = ("mmap/muzero+", "mmap/edit-search+", "mcm/zeroshot+", "regal/reg
 ALL = [f"{name}/{method}" for name in fingerprints.INSTANCES for method in problem(name).methods()]
 
 
-def clocked(key: str, seconds: float, jump: float = 0.0, place: int = 0, **environment: str) -> dict:
+def clocked(key: str, seconds: float, jump: float = 0.0, place: int = 0, file: object = None, **caches: str) -> dict:
     """The account of a run in a process of its own, see `clocked`."""
     name, _, method = key.partition("/")
-    file, options = fingerprints.INSTANCES[name][place]
-    given = [name, method, str(fingerprints.path().parent / file), str(seconds), json.dumps(options), str(jump)]
+    stored, options = fingerprints.INSTANCES[name][place]
+    path = fingerprints.path().parent / stored if file is None else file
+    given = [name, method, str(path), str(seconds), json.dumps(options), str(jump)]
     script = Path(__file__).with_name("clocked.py")
     done = subprocess.run(
-        [sys.executable, script, *given], capture_output=True, text=True, env={**os.environ, **environment}
+        [sys.executable, script, *given], capture_output=True, text=True, env={**os.environ, **caches}
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -39,7 +44,8 @@ def clocked(key: str, seconds: float, jump: float = 0.0, place: int = 0, **envir
 
 def instances(key: str) -> list[int]:
     """The places of the instances that a method can play."""
-    only = fingerprints._TABLE["only"].get(key.rstrip("+"))
+    key = key.rstrip("+")
+    only = fingerprints._TABLE["only"].get(fingerprints.SAME_CODE.get(key, key))
     return [0, 1] if only is None else [only]
 
 
@@ -55,6 +61,15 @@ def test_no_budget_pays_for_compiling(key):
     """Catches a kernel, a network or an import that comes within the time of a search: `zeroshot` made 20 samples in
     ten seconds instead of 3,000 in three, `regal` 100 instead of 300,000."""
     uncharged(key)
+
+
+def test_fixed_ops_are_no_reason_to_compile(tmp_path):
+    """Catches a toy without the task's options: `unconstrained` repairs nothing, but where ops are fixed it asks."""
+    graph = graph_to_json(random_graph(np.random.default_rng(3), "layered", 60))
+    graph["ops"][0]["chip"] = 0
+    write_json(tmp_path / "fixed.json", graph)
+    run = clocked("mcm/unconstrained", 0.5, JUMP, file=tmp_path / "fixed.json")
+    assert run["seconds"] < JUMP, run["events"]
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def test_a_method_keeps_what_all_methods_promise(case):
             assert case not in fingerprints.entries(), error
             pytest.skip(str(error))
         verdict = own.validate(task, result.solution)
-        collected.append(fingerprints.rounded(dict(verdict.costs)))
+        collected.append(fingerprints.costs_of(verdict))
         exact = verdict.valid and name != "silicon"  # which measures, with noise
         priced = verdict.costs.keys() & result.metrics.keys() if exact else ()
         assert {cost: result.metrics[cost] for cost in priced} == pytest.approx({c: verdict.costs[c] for c in priced})

@@ -43,6 +43,16 @@ def test_its_own_checker_finds_nothing(kind, seed):
     assert env.unwrapped.render().shape[2] == 3
 
 
+@pytest.mark.parametrize("kind", INSTANCES)
+@pytest.mark.parametrize("options", [{"instance": GRAPH}, {"instnace": 1}, [], "instance", np.zeros(2)])
+def test_an_option_is_refused_and_not_ignored(kind, options):
+    """Catches an agent that is said to train on another graph at each reset, and never leaves the first."""
+    env = made(kind).unwrapped
+    with pytest.raises(InputError, match="options: an environment has none and keeps its instance"):
+        env.reset(options=options)
+    env.reset(seed=0, options={})
+
+
 def test_a_random_player_returns_what_the_validator_says():
     """A hundred games of four programs, to the last digit; rewards sum to it."""
     for seed in range(100):

@@ -1,9 +1,9 @@
 """How much of the noise of REINFORCE's rewards common random numbers take away, by the length of a run.
 
-In the folder ``data`` ``python -m builders.regal_shared`` writes ``regal/shared.json``, in a minute: distributions of an
-untrained network on training graphs, each in runs on several streams of random numbers, as `rollouts` gives one stream to
-all distributions of a graph. Of the variance of a run that is not the distribution's, the share that is the stream's is
-what a comparison on one stream does not have.
+In the folder ``data`` ``python -m builders.regal_shared`` writes ``regal/shared.json``, in a minute: distributions of
+an untrained network on training graphs, each in runs on several streams of random numbers, as `rollouts` gives one
+stream to all distributions of a graph. Of the variance of a run that is not the distribution's, the share that is the
+stream's is what a comparison on one stream does not have.
 """
 
 import numpy as np
@@ -34,7 +34,9 @@ def shares(costs: np.ndarray) -> tuple[float, float]:
 
 
 def main() -> None:
-    names = [name for name in graph_names("synthetic", "train") if OPS[0] <= int(name.split("-")[-1]) <= OPS[1]][:GRAPHS]
+    names = [name for name in graph_names("synthetic", "train") if OPS[0] <= int(name.split("-")[-1]) <= OPS[1]][
+        :GRAPHS
+    ]
     instances = [Instance(load_graph("synthetic", name, "train")) for name in names]
     config = ReinforceConfig((Stage(1.0, 180, 16, 1, 1000),), seconds=1.0, seed=0)
     agent, record = ReinforceAgent(instances, config), {}
@@ -42,14 +44,20 @@ def main() -> None:
         parts = []
         for g, instance in enumerate(instances):
             ops = instance.graph.num_ops
-            bins = sample(np.asarray(probabilities(agent.parameters, agent.batch([g])))[:ops], LAWS, np.random.default_rng(g))
+            bins = sample(
+                np.asarray(probabilities(agent.parameters, agent.batch([g])))[:ops], LAWS, np.random.default_rng(g)
+            )
             runs = [rollouts(instance.arrays, bins, BINS, stream(g, s), evaluations) for s in range(STREAMS)]
             parts.append(shares(np.log(np.stack(runs, axis=1))))
         shared, left = np.mean(parts, axis=0).tolist()
         record[str(evaluations)] = {"shared": shared, "left": left, "removed": shared / (shared + left)}
         say(f"{evaluations} evaluations: {100 * shared / (shared + left):.0f} % of the noise is the stream's")
     facts = {"graphs": names, "laws": LAWS, "streams": STREAMS}
-    write_json(data_folder() / "regal" / "shared.json", {"schema": "learned-mapping/tuning/1", **facts, "noise": record}, indent=1)
+    write_json(
+        data_folder() / "regal" / "shared.json",
+        {"schema": "learned-mapping/tuning/1", **facts, "noise": record},
+        indent=1,
+    )
 
 
 if __name__ == "__main__":

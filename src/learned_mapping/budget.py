@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from learned_mapping.clock import cpu_seconds
-from learned_mapping.errors import InputError, is_whole, real, told, truth
+from learned_mapping.errors import InputError, is_whole, real, shown, told, truth
 
 
 class Budget:
@@ -102,7 +102,10 @@ class Budget:
             self.curve_best.append(value)
         if self.progress is not None and now - self._last_progress > 0.5:
             self._last_progress = now
-            self._ended |= bool(self.progress(self.samples, now, self.best))
+            try:
+                self._ended |= bool(self.progress(self.samples, now, self.best))
+            except Exception as error:  # of a user's function
+                raise InputError("budget", "progress", f"failed: {type(error).__name__}: {shown(error)}") from error
         return improved
 
     def curve(self) -> dict:

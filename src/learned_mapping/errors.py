@@ -53,10 +53,9 @@ def expect_type(value: object, kind: type, source: str) -> None:
 
 
 def expect_sequence(value: Any, source: object, field: str) -> None:
-    """Raises `InputError` unless a value has a length and an order, as a list, a tuple or an array have, and is no
-    text."""
+    """Raises `InputError` unless a value has a length and an order, as a list, a tuple, an array or text has."""
     try:
-        if isinstance(value, str | bytes | Mapping | Set):
+        if isinstance(value, Mapping | Set):
             raise TypeError
         iter(value), len(value)
     except Exception:  # of another's object

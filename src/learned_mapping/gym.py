@@ -20,7 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from learned_mapping.budget import Budget
 from learned_mapping.drawn import DrawnOn
-from learned_mapping.errors import InputError, is_whole
+from learned_mapping.errors import InputError, is_whole, told
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.draw import picture as draw_partition
 from learned_mapping.mcm.env import PartitionEnv
@@ -55,6 +55,14 @@ class _Mapping(gymnasium.Env):
     def __init__(self, render_mode: str | None = None):
         self.render_mode = render_mode
         self.solution: DrawnOn | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> Any:
+        """Begins an episode; raises `InputError` for any option, since an environment knows none."""
+        if options is not None and (type(options) is not dict or options):
+            fault = f"an environment has none and keeps its instance, got {told(options)}"
+            raise InputError("options", "", fault)
+        super().reset(seed=seed)
+        self.solution = None
 
     def _figure(self) -> Any:
         """The picture of the solution, or of the instance before there is one."""
@@ -103,8 +111,8 @@ class MMap(_Mapping):
         return legal | ~legal.any()
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.solution, self._steps, self._return = None, 0, 0.0
+        super().reset(seed=seed, options=options)
+        self._steps, self._return = 0, 0.0
         self._games.restart([0])
         self._games.observe()
         return self._seen()
@@ -114,7 +122,7 @@ class MMap(_Mapping):
         self._steps += 1
         if not self._games.over[0] and self._games.legal[0, chosen]:
             self._games.step(np.array([chosen]))
-            self._return = float(self._games.saved[0])
+            self._return = min(float(self._games.saved[0]), 1.0)
         over = bool(self._games.over[0])
         if over and self.solution is None:
             self.solution = self._mapping()
@@ -146,8 +154,7 @@ class _OneStep(_Mapping):
         self.action_space = MultiDiscrete([choices] * entries)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.solution = None
+        super().reset(seed=seed, options=options)
         return self._observation.copy(), {"edges": self.graph.op_edges.copy()}
 
 

@@ -254,7 +254,7 @@ def _measured(problem: Problem, task: Any, method: str, outcome: Outcome | Resul
     found = outcome.metrics if isinstance(outcome.metrics, Mapping) else {}
     if found is not outcome.metrics or not all(isinstance(name, str) for name in found):
         raise InputError(method, "metrics", f"expected numbers by name, got {told(outcome.metrics)}")
-    more = {name: real(value, method, f"metrics[{told(name)}]") for name, value in found.items()}
+    more = {name: real(value, method, f"metrics[{told(name)}]") for name, value in found.items() if value is not None}
     try:
         metrics = problem.metrics(task, outcome.solution)
     except InputError:

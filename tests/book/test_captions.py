@@ -52,7 +52,7 @@ def test_nothing_is_cut_at_1280_pixels(browser, tmp_path):
     style, page = (BOOK / "_static" / "book.css").as_uri(), tmp_path / "page.html"
     cells = '<td><b>0.1234</b><br><span class="lm-interval">0.1140 to 0.1360</span></td>' * 7
     words = "<td>what a layout keeps in fast memory</td>" * 6
-    head = '<th scope="row">tensor2tensor_transformer_bf16</th>'
+    head = '<th scope="row">tensor2tensor_<wbr>transformer_<wbr>bf16</th>'
     page.write_text(
         f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{style}"><div class="bd-article" '
         f'style="width: 700px"><div class="highlight-python"><pre>{"long_name(x, y) " * 8}</pre></div>'
@@ -65,6 +65,7 @@ def test_nothing_is_cut_at_1280_pixels(browser, tmp_path):
         browser.open(page.as_uri())
         browser.run(checks)
         assert browser.run("checks.cut()") == []
+        assert browser.run("document.querySelector('th').clientWidth") > 80, "no name is broken between its letters"
     browser.run("document.querySelector('.lm-table').style.width = '760px'")
     browser.run("document.querySelector('table').style.width = '100%'")
     assert browser.run("checks.cut()") != [], "the check has to see a table that is wider than the box around it"

@@ -19,7 +19,7 @@ PAGES = sorted(
     for path in HTML.rglob("*.html")
     if path.name not in NO_PAGES and path.relative_to(HTML).parts[0] not in ("_static", "vendor", "explorables")
 )
-WORDS, WORDS_OF_A_PAGE = 30_000, 2_500  # 29,500 before torch and the start at the cut
+WORDS, WORDS_OF_A_PAGE = 30_250, 2_500  # 30,000 before each learner stood beside its strongest rival
 SCREENS, SCREEN = 18, 900  # 16.5 before REGAL began at the cut and its learner had knobs
 WEIGHT = 1_500_000
 """Bytes of a page with all it loads, formulas left out."""
@@ -71,11 +71,11 @@ def test_page(browser, page, width):
         browser.run("new Promise((done) => setTimeout(done, 150))")
         if actual := browser.run("checks.wide()"):
             faults.append(f"{wide} px: {actual}")
-        if wide >= 1280:
-            faults += [f"{wide} px: {fault}" for fault in browser.run("checks.cut()")[:6]]
         for theme in ("light", "dark") if phone else ("dark", "light"):
             browser.run(f"document.documentElement.dataset.theme = document.documentElement.dataset.mode = '{theme}'")
             faults += [f"{wide} px, {theme}: contrast {fault}" for fault in browser.run("checks.contrast()")[:6]]
+            if wide >= 1280:
+                faults += [f"{wide} px, {theme}: {fault}" for fault in browser.run("checks.cut()")[:6]]
     browser.run(AXE + "; 0")
     assert browser.faults() + faults + browser.run(SERIOUS) == []
 

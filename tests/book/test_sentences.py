@@ -105,6 +105,31 @@ def test_the_strongest_rival_is_in_the_pictures_of_ten_minutes():
         assert name in explorable_pictures.PICTURES[picture](None, "")
 
 
+SAID_ONCE = {
+    "mmap/parts.md": ["What `--size paper` lacks", "no new values"],
+    "mmap/agent.md": ["nothing behind it is seen"],
+    "mcm/learners.md": ["of them over the paper's 36", "{math}`T = 2`"],
+    "mcm/why.md": ["none over the paper's 36"],
+    "mcm/silicon.md": ['"uniform", "pearson"'],
+    "regal/learner.md": ["layer norm", ": a skip", 'shared.json")["noise"]["5000"]', '["curve"][0]["entropy"]',
+                         'traced-memory-0.json")["training_graphs"]'],
+    "sentences.yml": ["a ceiling: as many balanced cuts"],
+}  # fmt: skip
+"""Page -> what differs from a paper, or limits what a table can tell, and is said there."""
+
+
+def test_what_differs_from_the_papers_is_said_in_one_place():
+    """Catches a difference that a page keeps silent about, and one that stands in two places, of which one gets old."""
+    texts = {
+        path.relative_to(BOOK).as_posix(): " ".join(path.read_text().split())
+        for path in (*sorted(BOOK.rglob("*.md")), sentences.PATH)
+        if not {"_build", ".ipynb_checkpoints"} & set(path.parts)
+    }
+    for page, facts in SAID_ONCE.items():
+        for fact in facts:
+            assert [(name, text.count(fact)) for name, text in texts.items() if fact in text] == [(page, 1)], fact
+
+
 MOST_WORDS, MEAN_WORDS, MOST_NUMBERS, NUMBERS_OF_A_PAGE = 40, 22, 2, 35
 NUMBER = re.compile(r"\{[^}]*\}|(?<![\w`.{])[-+−]?\.?\d[\d,]*(?:\.\d+)?")
 

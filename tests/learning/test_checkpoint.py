@@ -1,5 +1,6 @@
 """Checkpoints: whole, repeatable, and nothing that could run code."""
 
+import tracemalloc
 from typing import NamedTuple
 
 import numpy as np
@@ -47,14 +48,32 @@ def test_unusable_files_are_refused(tmp_path):
         path.write_bytes(bad)
         with pytest.raises(InputError, match=r"x\.npz"):
             read_checkpoint(path)
+    header = np.frombuffer(b'{"schema": "learned-mapping/checkpoint/1"}', np.uint8)
     with open(path, "wb") as stream:
-        np.savez(stream, a=np.array([{}], dtype=object))
+        np.savez(stream, **{"header.json": header}, a=np.array([{}], dtype=object))
     with pytest.raises(InputError, match="no checkpoint"):
         read_checkpoint(path)
     with open(path, "wb") as stream:
         np.savez(stream, a=np.zeros(2))
     with pytest.raises(InputError, match="header"):
         read_checkpoint(path)
+
+
+@pytest.mark.parametrize("bomb", ["arrays", "header"])
+def test_a_checkpoint_costs_no_more_than_it_is_large(tmp_path, bomb):
+    """Catches a file of 64 KB that unpacks to 64 MB before it is refused, and a header of as much text: what is written
+    is never packed, so that nothing needs more memory than the file has bytes."""
+    path, text = tmp_path / "x.npz", b'{"schema": "learned-mapping/checkpoint/1"}'
+    if bomb == "arrays":
+        np.savez_compressed(path, **{"header.json": np.frombuffer(text, np.uint8)}, a=np.zeros(2**23))
+    else:
+        np.savez(path, **{"header.json": np.full(2**25, ord(" "), np.uint8)}, a=np.zeros(2))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="never packed" if bomb == "arrays" else "at most 16777216"):
+        read_checkpoint(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**22
 
 
 def test_other_shapes_are_refused():

@@ -8,7 +8,10 @@ import pytest
 
 from by_hand import hand_program
 from cli_files import run
+from learned_mapping.budget import Budget
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping, read_mapping, write_mapping
+from learned_mapping.mmap.methods import PROBLEM
+from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.program import Program, Step, program_of_steps
@@ -183,3 +186,20 @@ def test_check_lists_all_on_request(folder, capsys):
     code, out, _ = run(capsys, "check", "mmap", "p.json", "m.json")
     assert code == 1 and out.count("\n") == LISTED + 2
     assert run(capsys, "check", "mmap", "p.json", "m.json", "--all")[1].count("\n") == 60 * 59 // 2 + 1
+
+
+def test_no_return_is_above_1():
+    """Catches a share of more than all there is: sums of seconds whose savings are a billionth of them, rounded one way
+    in what was saved and another in what can be. Everything fits here, so that the best return is 1 by definition."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        uses = [use for t in range(9) for use in ((t, f"x{t}", True), (t + 1, f"x{t}", False))]
+        uses = sorted(uses, key=lambda use: use[0])
+        seconds, saving = rng.uniform(1, 100, 10).tolist(), float(rng.uniform(1e-9, 1e-6))
+        program = hand_program(uses, best_s=seconds, saving_s=saving, fast_bytes=1000, copy_bytes_per_s=1e9)
+        solution, _ = PROBLEM.method("greedy").run(program, rng, Budget(samples=1))
+        game = Game(program)
+        game.play_actions(solution.action)
+        measured = PROBLEM.metrics(program, solution), validate(program, solution).costs
+        returns = [*(costs["return"] for costs in measured), game.value]
+        assert max(returns) <= 1.0 and min(returns) > 0.999, (seed, returns)

@@ -1,15 +1,15 @@
 """Reading JSON from strangers and writing files whole or not at all."""
 
+import fcntl
 import json
 import os
-import subprocess
-import sys
+import socket
 
 import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.costgraph import parse_costgraph
-from learned_mapping.programs.json_io import Node, parse_json, read_json, write_bytes, write_json
+from learned_mapping.programs.json_io import HALF, Node, parse_json, read_json, write_bytes, write_json
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -105,10 +105,23 @@ def test_numbers_that_are_none_name_their_field():
 
 
 def test_stale_temporary_files_go_at_the_next_write(folder):
-    """What a killed writer left stayed for good; what a living one is at stays."""
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    (folder / f".out.json.{gone.pid}-abc.tmp").touch()
-    (folder / ".out.json.1-abc.tmp").touch()
+    """What a killed writer left stayed for good. Catches a file removed that a living one is at, that a writer on
+    another machine left or writes, or that is a user's own, whatever number stands in its name."""
+    kept = [".out.json.99999999-notes.tmp", ".notes.tmp", f".out.json.lmap-{socket.gethostname()}2-abc.tmp"]
+    for name in (f".out.json{HALF}dead.tmp", f".out.json{HALF}alive.tmp", *kept):
+        (folder / name).touch()
+    with open(folder / f".out.json{HALF}alive.tmp") as living:
+        fcntl.flock(living, fcntl.LOCK_EX)
+        write_json(folder / "out.json", {})
+    left = sorted(path.name for path in folder.glob(".*.tmp"))
+    assert left == sorted([f".out.json{HALF}alive.tmp", *kept])
+
+
+def test_a_file_is_on_the_disk_before_its_name_is(folder, monkeypatch):
+    """Catches a checkpoint that is empty after a power cut: the name reached the disk, and what it names did not."""
+    calls = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *given, name=name, real=real: calls.append(name) or real(*given))
     write_json(folder / "out.json", {})
-    assert sorted(path.name for path in folder.glob(".*.tmp")) == [".out.json.1-abc.tmp"]
+    assert calls == ["fsync", "replace"]

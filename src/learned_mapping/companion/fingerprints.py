@@ -19,6 +19,7 @@ from learned_mapping.companion.artifact import Run, function_of, read_table
 from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import data_folder, kept_while_unchanged
 from learned_mapping.programs.json_io import file_sha256, read_json, write_json
+from learned_mapping.verdict import Verdict
 
 SCHEMA = "learned-mapping/fingerprints/1"
 DIGITS = 6
@@ -137,10 +138,14 @@ def _play(key: str) -> dict[str, Any]:
         instance = paper.read(str(path().parent / file))
         task = paper.task(instance, **options)
         result = solve(paper, task, method, seed=SEED, samples=SAMPLES[name], profile="quick")
-        judged = dict(paper.validate(task, result.solution).costs)
-        judged |= {first: judged.pop(name) for name, first in FIRST_NAMES.items() if name in judged}
-        costs.append(rounded(judged))
+        costs.append(costs_of(paper.validate(task, result.solution)))
     return {"costs": costs, "version": paper.method(method).version}
+
+
+def costs_of(verdict: Verdict) -> dict[str, float]:
+    """The costs of a verdict as a fingerprint has them: rounded, under the names of `FIRST_NAMES`."""
+    renamed = {first: verdict.costs[name] for name, first in FIRST_NAMES.items() if name in verdict.costs}
+    return rounded({name: cost for name, cost in (dict(verdict.costs) | renamed).items() if name not in FIRST_NAMES})
 
 
 def _probe(task: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A package of chips on a uni-directional ring: the analytical model of paper 2, and the memory each chip needs.
+"""A package of chips in a row, links one way: the analytical model of paper 2, and the memory each chip needs.
 
 The model (paper 2, Section 5.1): estimate the latency of every chip executing its ops, take the maximum; throughput is
 its reciprocal. The paper gives no formula for one chip's latency. Ours is the sum of its ops' times and of the time its
@@ -37,7 +37,7 @@ class ChipPackage:
     """
 
     chips: int = field(default=36, metadata={"static": True})
-    """C, the number of chips on the ring (paper 2, Section 5.1)."""
+    """C, the number of chips in the row (paper 2, Section 5.1, which calls it a ring)."""
     flop_per_s: float = 4e12  # Arithmetic of one chip, FLOP/s (Edge TPU data sheet: 4 TOPS).
     sram_bytes: float = 64.0 * MIB
     """Memory of one chip, bytes ("tens of MBs"). Our graphs hold 32-bit numbers: 32 MiB at the paper's 16."""

@@ -298,4 +298,7 @@ def program_latency(program: Program, mapping: MappingLike, machine: MemoryHiera
     Raises:
       InputError: a parameter of the machine is unusable.
     """
-    return Replay(program, mapping, machine_of(program) if machine is None else checked(machine)).run()
+    found = Replay(program, mapping, machine_of(program) if machine is None else checked(machine)).run()
+    if not found.total_s < float("inf"):
+        raise InputError("machine", "", "copies take longer than a number can say: its rates are too low")
+    return found

@@ -14,6 +14,7 @@ from learned_mapping.programs.json_io import write_bytes
 HEADER = "header.json"
 SCHEMA = "learned-mapping/checkpoint/1"
 MAX_BYTES = 2**31
+MAX_HEADER = 2**24  # Bytes of the header's text, whose values take many times as much.
 
 
 def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
@@ -42,13 +43,19 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     """
     path = Path(path)
     try:
-        if path.stat().st_size > MAX_BYTES:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
             raise InputError(path, "", f"larger than {MAX_BYTES} bytes")
         with np.load(path, allow_pickle=False) as stored:
-            unpacked = sum(entry.file_size for entry in stored.zip.infolist())
-            if unpacked > MAX_BYTES:
-                raise InputError(path, "", f"{unpacked} bytes once unpacked, at most {MAX_BYTES} are supported")
-            arrays = {name: stored[name] for name in stored.files}
+            parts = stored.zip.infolist()
+            unpacked = sum(entry.file_size for entry in parts)
+            if unpacked > size:
+                raise InputError(path, "", f"{unpacked} bytes once unpacked, and a checkpoint is never packed")
+            text = max((entry.file_size for entry in parts if entry.filename.startswith(HEADER)), default=0)
+            if text > MAX_HEADER:
+                raise InputError(path, HEADER, f"{text} bytes, at most {MAX_HEADER} are supported")
+            header = _header(stored, path)
+            arrays = {name: stored[name] for name in stored.files if name != HEADER}
     except OSError as error:
         raise InputError(path, "", f"cannot be read ({error.strerror or error})") from None
     except InputError:
@@ -56,14 +63,19 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     except Exception as error:  # what unpacking damaged bytes may raise is nowhere written down
         fault = "no zip file of arrays" if isinstance(error, ValueError | TypeError) else error
         raise InputError(path, "", f"is no checkpoint ({fault})") from None
+    return arrays, header
+
+
+def _header(stored: Any, path: Path) -> dict[str, Any]:
+    """The header of an open file; before any of its arrays is read."""
     try:
-        header = json.loads(arrays.pop(HEADER).tobytes())
+        header = json.loads(stored[HEADER].tobytes())
         schema = header.pop("schema")
     except (KeyError, ValueError, AttributeError, TypeError, RecursionError) as error:
         raise InputError(path, HEADER, f"is missing or damaged ({error})") from None
     if schema != SCHEMA:
         raise InputError(path, "schema", f"{schema!r}, expected {SCHEMA!r}")
-    return arrays, header
+    return header
 
 
 def flatten(tree: Any, prefix: str) -> dict[str, np.ndarray]:

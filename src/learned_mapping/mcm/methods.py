@@ -1,6 +1,7 @@
 """Every way to partition a graph, by name, behind one call: `solve`."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -322,7 +323,10 @@ class Partitioning(Problem):
     def toy(self, task: Task) -> Task:
         from learned_mapping.mcm.rules.constraints import example_graph
 
-        return self.task(example_graph(), chips=2, repair=task._repair)
+        graph = example_graph()
+        if task.graph.op_chip is not None:
+            graph = replace(graph, op_chip=np.array([0] + [-1] * (graph.num_ops - 1), np.int32))
+        return self.task(graph, chips=2, repair=task._repair)
 
     def metrics(self, task: Task, solution: Partition) -> dict[str, float]:
         """``throughput`` (results per second; 0 where invalid), ``runtime_s`` and ``chips_used``."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, expect_type, expect_whole
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
 from learned_mapping.mcm.methods import ENGINE, Partitioning, Task, all_methods, ruled, searched
@@ -63,10 +63,11 @@ class PartitioningOnSilicon(Partitioning):
         self, instance: ComputationGraph, chips: int = 36, package: ChipPackage | None = None, start: str | None = None,
         repair: str = ENGINE, iterations: int | None = None, pretraining: int = 0,
     ) -> SiliconTask:  # fmt: skip
+        expect_type(instance, ComputationGraph, "graph")
         if start is not None:
             raise InputError("--start", "", "is for the analytical model")
         package = silicon_package(chips) if package is None else package
-        settings = {} if iterations is None else {"iterations": iterations}
+        settings = {} if iterations is None else {"iterations": expect_whole(iterations, "iterations", "", 1, 64)}
         return SiliconTask(instance, package, repair=repair, pretraining=pretraining, **settings)
 
     def unseen(self, method: str) -> str:

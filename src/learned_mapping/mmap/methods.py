@@ -67,7 +67,8 @@ def _learn(changes: dict[str, Any], program: Program, rng: np.random.Generator, 
 
 
 def _model_free(search: Search, rng: np.random.Generator) -> None:
-    from learned_mapping.mmap.agent.ppo import learn_and_play
+    with search.budget.uncounted():
+        from learned_mapping.mmap.agent.ppo import learn_and_play
 
     learn_and_play(search, rng)
 
@@ -125,14 +126,15 @@ def _edits(description: str, parameters: EditParameters) -> Method:
     return Method(description, played(play), SEARCH, go_on=go_on, version=UNIT)
 
 
-def _beside_the_clock(program: Program, rng: np.random.Generator) -> None:
-    """Nothing: the run compiles what it needs, and its budget does not count that."""
+def _playing(program: Program, rng: np.random.Generator) -> None:
+    """Compiles what games are played with; of networks the run does so itself, and its budget does not count that."""
+    played(random_play)(toy_program(), rng, Budget(samples=2))
 
 
 def _learner(description: str, kind: str = PAPER, **changes: Any) -> Method:
     go_on = partial(_learn_and_go_on, changes)
     return Method(description, partial(_learn, changes), kind, resumable=True, go_on=go_on, settings=changes,
-                  version=UNIT, prepare=_beside_the_clock, then=tuple(GOING_ON))  # fmt: skip
+                  version=UNIT, prepare=_playing, then=tuple(GOING_ON))  # fmt: skip
 
 
 METHODS: dict[str, Method] = {
@@ -164,7 +166,7 @@ METHODS: dict[str, Method] = {
     "search-only": _learner("the paper's search without learning: MCTS in the game itself, from an untrained network",
                             SEARCH, frozen=True, windows=0, own_windows=0, jax_games=True, true_dynamics=True),
     "ppo": Method("proximal policy optimisation of a small network: learns from whole games, without search or model",
-                  played(_model_free), OURS, version=UNIT, prepare=_beside_the_clock),
+                  played(_model_free), OURS, version=UNIT, prepare=_playing),
     "learning-only": _learner("the paper's agent with its search disabled: the same network, values and learned model, "
                               "which improves the policy by single steps as in Muesli", simulations=0),
     "imitation": _learner("a policy that imitates its best game, without search or learned model", SEARCH,

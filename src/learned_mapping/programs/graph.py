@@ -23,6 +23,7 @@ MAX_SECONDS = 1e9
 MAX_CHIPS = 4096
 """Chips of a package: every model and every judge keeps numbers for each chip, and a hundred times the paper's 36 is
 beyond any ring."""
+OPTIONAL = ("op_seconds", "op_untouched_bytes", "op_chip")  # Columns of a graph that it may do without.
 Lists = tuple[tuple[int, ...], ...]
 
 
@@ -372,7 +373,8 @@ def check_text(source: object, field: str, names: Sequence[str]) -> None:
         if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or not name.isprintable():
             what = f"1 to {MAX_NAME} printable characters" if isinstance(name, str) else "a string"
             place = field if field == "name" else f"{field}[{i}].name"
-            raise InputError(source, place, f"expected {what}, got {shown(name) if isinstance(name, str) else told(name)}")
+            got = shown(name) if isinstance(name, str) else told(name)
+            raise InputError(source, place, f"expected {what}, got {got}")
 
 
 def check_groups(source: object, names: Sequence[str], groups: Sequence[str] | None, chips: np.ndarray | None) -> None:
@@ -398,14 +400,14 @@ def check_total_bytes(source: object, *sizes: np.ndarray) -> None:
 
 
 def check_columns(source: object, **columns: tuple[Any, Any, int, float, float]) -> dict[str, np.ndarray | None]:
-    """Frozen arrays of columns given as (values, type, length, lowest, highest); a column of no values stays None.
+    """Frozen arrays of columns given as (values, type, length, lowest, highest); one of `OPTIONAL` may stay None.
 
     Raises:
       InputError: a column is not `length` finite numbers in that range, whole ones where its type is.
     """
     checked = {}
     for name, (values, dtype, length, low, high) in columns.items():
-        if values is not None:
+        if values is not None or name not in OPTIONAL:
             array = plain_array(values, source, name)
             if array.shape != (length,):
                 raise InputError(source, name, f"shape {array.shape}, expected ({length},)")

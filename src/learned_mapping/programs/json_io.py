@@ -1,5 +1,6 @@
 """Reading and writing JSON from strangers: every fault becomes an `InputError` that names file and field."""
 
+import fcntl
 import functools
 import gzip
 import hashlib
@@ -8,9 +9,11 @@ import json
 import math
 import os
 import re
+import socket
 import tempfile
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -324,35 +327,51 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_stale(path.parent)
-        prefix = f".{path.name[:40]}.{os.getpid()}-"
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".tmp")
+        handle, temporary = _locked_beside(path)
     except (OSError, ValueError) as error:
         raise InputError(path, "", f"cannot be written ({getattr(error, 'strerror', None) or error})") from None
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
+            stream.flush()
+            os.fsync(handle)  # or the name may outlive what it names when the power goes
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(temporary, 0o666 & ~umask)
+            os.replace(temporary, path)  # while it is locked
     except OSError as error:
         raise InputError(path, "", f"cannot be written ({error.strerror})") from None
     finally:
         Path(temporary).unlink(missing_ok=True)
 
 
+HALF = f".lmap-{re.sub('[^A-Za-z0-9]', '-', socket.gethostname())[:40]}-"
+"""What the names of half-written files of this host have in common. Whoever writes one holds a lock on it."""
+
+
+def _locked_beside(path: Path) -> tuple[int, str]:
+    """The handle and the name of a new file beside a file, locked where the file system knows locks."""
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}{HALF}", suffix=".tmp")
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.exists(temporary):
+            return handle, temporary
+        os.close(handle)  # before it was locked, another process took it for a killed writer's
+
+
 @functools.cache
 def _remove_stale(folder: Path) -> None:
-    """Removes what killed writers have left in a folder; once in a process."""
-    for path in folder.glob(".*.tmp"):
-        writer = re.search(r"\.(\d+)-[^.]*\.tmp$", path.name)
-        try:
-            if writer is not None:
-                os.kill(int(writer[1]), 0)
-        except ProcessLookupError:
-            path.unlink(missing_ok=True)
-        except (OSError, OverflowError):  # it lives, and is another user's
-            pass
+    """Removes what killed writers of this host have left in a folder; once in a process. A lock that can be had is of
+    none that writes."""
+    for path in folder.glob(f".*{HALF}*.tmp"):
+        with suppress(OSError):
+            handle = os.open(path, os.O_RDWR)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(handle)
 
 
 def check_writable(folder: str | os.PathLike) -> None:

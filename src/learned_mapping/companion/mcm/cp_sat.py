@@ -109,7 +109,7 @@ def assemble_cp_sat(profile: str, records: Sequence[Record]) -> Record:
             table_rows += summaries(instance, method, reached, samples=int(runs.samples.max()), **about)
             continue
         line = runs.iloc[0]
-        table_rows += rows(instance, method, {"near_seconds": line.near_seconds}, **about)
+        table_rows += rows(instance, method, {"near_ms": 1e3 * line.near_seconds}, **about)
         if not method.startswith(ENGINE) and not method.endswith("nearest"):
             equal = [*line.near_equal, *line.far_equal]
             table_rows += rows(instance, method, {"equal_percent": 100 * np.mean(equal)}, n=len(equal), **about)

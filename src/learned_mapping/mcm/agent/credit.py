@@ -9,7 +9,7 @@ probabilities π over the three (a counterfactual baseline, as in COMA: Foerster
 What g is, is the kind of credit. ``flow``: with F_d the excess of work on chips 0..d over an even share, the work that
 has to cross link d, Φ = -Σ_d F_d². An op of s seconds that moves up a chip changes Φ by 2 F_c s - s², one that moves
 down by -2 F_{c-1} s - s². It needs each chip's latency, which a package can measure, and op times, which pre-training
-has, and sees the whole ring. ``exact``: the gain of the smooth bottleneck that `searches.moves` computes, of moves that
+has, and sees the whole row. ``exact``: the gain of the smooth bottleneck that `searches.moves` computes, of moves that
 keep the chain rule alone, though they may leave a chip empty; it needs the links' times too.
 """
 

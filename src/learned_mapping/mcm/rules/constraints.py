@@ -4,7 +4,7 @@
     Eq. 3  no skipping chips:  d <= f(u)  =>  some v has f(v) = d
     Eq. 4  chip triangle:      f(u) != f(v)  =>  δ(f(u), f(v)) = 1, δ the longest path in the graph of chips
 
-As printed, Eq. 3 forces the chips used to be a prefix 0..k of the ring, no more. Eq. 4 forbids a direct dependency
+As printed, Eq. 3 forces the chips used to be a prefix 0..k of the row, no more. Eq. 4 forbids a direct dependency
 between two chips beside an indirect one: under Eq. 2 the graph of chips is acyclic, and it must equal its own
 transitive reduction. The *chain rule*
 

@@ -21,7 +21,7 @@ from learned_mapping.mmap.agent.rounds import Rounds, round_config
 from learned_mapping.mmap.agent.search import Decisions, make_decide
 from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult
 from learned_mapping.mmap.agent.true_search import make_true_decide
-from learned_mapping.mmap.rules.actions import DROP, toy_program
+from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.programs.program import Program
 
 RECENT = 500
@@ -116,7 +116,6 @@ class MMapAgent:
     def compile(self) -> None:
         """Runs what is compiled once, so that no budget pays for compiling."""
         searches = self.searches
-        first_game(toy_program(), self.config, np.random.default_rng(0))
         rows = Replay(1)
         rows.add({name: store.copy() for name, store in rows.fields.items()})
         batch = rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll)

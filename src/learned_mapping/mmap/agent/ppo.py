@@ -152,17 +152,19 @@ def learn_and_play(search: Search, rng: np.random.Generator) -> None:
     """Trains until the budget is spent, update by update; the best whole game is then the search's. What is compiled
     before the first is not counted."""
     program, budget = search.program, search.budget
-    if program.possible_saving_s <= 0.0 or Games(program, 1).over.all():
+    if program.possible_saving_s <= 0.0:
         return
     with env.exact():
         with budget.uncounted(), compiling():
+            if Games(program, 1).over.all():
+                return
             state, go_on = start(program, int(rng.integers(2**31)))
             step = jax.jit(go_on, static_argnums=1).lower(state, 1).compile()
         search.metrics["updates"] = 0.0
         while not budget.spent():
             state, (_, ended) = step(state)
             search.metrics["updates"] += 1.0
-            budget.record(max(float(state[-1][0]), 0.0), int(ended[0]))
+            budget.record(max(float(state[-1][0]), 0.0), int(np.asarray(ended)[0]))  # JAX would compile the index
     if budget.best is not None and budget.best > 0.0:
         search.game.restart()
         search.game.play_actions(actions_of(state[-1]))

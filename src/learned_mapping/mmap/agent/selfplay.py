@@ -24,6 +24,7 @@ from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.replay import Replay, decisions_left, lambda_returns
 from learned_mapping.mmap.agent.search import Decisions
 from learned_mapping.mmap.rules.actions import NEAREST
+from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 
 Decide = Callable[[Games, np.ndarray], Decisions]
@@ -112,6 +113,7 @@ class SelfPlay:
         self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.single.end_like(self.best, np.zeros(1, np.int64), 0)
         self.single.restart([0])
+        Game(self.single.program).play_random(np.random.default_rng(0))
 
     def follow(self, actions: np.ndarray) -> None:
         """Takes a game by its actions [B] for the best one; beside windows games shall now get what it got."""

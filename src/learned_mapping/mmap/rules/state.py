@@ -98,8 +98,9 @@ def program_arrays(program: Program | ProgramArrays) -> ProgramArrays:
 
 
 def share(program: Program | ProgramArrays, saved_s: float) -> float:
-    """The return of so many seconds saved; 0 where no placement saves anything."""
-    return saved_s / program.possible_saving_s if program.possible_saving_s > 0 else 0.0
+    """The return of so many seconds saved, at most 1 though they were added up one by one; 0 where no placement saves
+    anything."""
+    return min(saved_s / program.possible_saving_s, 1.0) if program.possible_saving_s > 0 else 0.0
 
 
 def benefit_unit(program: ProgramArrays) -> float:
