@@ -12,8 +12,8 @@ from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import make_graph
 
-BLOCKS, DEPTH = 1_120, 8
-"""Residual blocks, and ops of each: from 1,024 blocks on, a sum over paths is beyond a float."""
+BLOCKS = 1_120
+"""Residual blocks: from 1,024 on, a sum over paths is beyond a float."""
 HIDDEN = [word for kind in ("Deprecation", "PendingDeprecation", "Import", "Resource")
           for word in ("-W", f"ignore::{kind}Warning")]  # fmt: skip
 """What Python's own filters would not print either; all else is an error."""
@@ -34,11 +34,11 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
-def residual_graph():
-    """A chain of `BLOCKS` blocks of `DEPTH` ops; the last of each adds what the block began with."""
-    ops = 1 + BLOCKS * DEPTH
+def residual_graph(depth: int):
+    """A chain of `BLOCKS` blocks of so many ops; the last of each adds what the block began with."""
+    ops = 1 + BLOCKS * depth
     chain = [(op, op + 1) for op in range(ops - 1)]
-    skips = [(DEPTH * b, DEPTH * (b + 1)) for b in range(BLOCKS)]
+    skips = [(depth * b, depth * (b + 1)) for b in range(BLOCKS)]
     edges = np.array(sorted(chain + skips))
     return make_graph(
         name="residual", op_names=[f"op{i}" for i in range(ops)],
@@ -49,10 +49,11 @@ def residual_graph():
     )  # fmt: skip
 
 
-def test_no_command_prints_a_warning_of_python(tmp_path):
+@pytest.mark.parametrize("depth", [2, pytest.param(8, marks=pytest.mark.slow)])
+def test_no_command_prints_a_warning_of_python(tmp_path, depth):
     """Catches a count that doubles at every residual block, until it is infinite and NumPy says so in a terminal; and
     any other warning from a command on a graph of ten thousand ops."""
-    write_graph(tmp_path / "g.json", residual_graph())
+    write_graph(tmp_path / "g.json", residual_graph(depth))
     words = [sys.executable, "-W", "error", *HIDDEN, "-c", CALLS, json.dumps(COMMANDS)]
     ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0 and ran.stderr.count("exit 0") == len(COMMANDS), ran.stderr[-2000:]
@@ -62,7 +63,7 @@ def test_no_command_prints_a_warning_of_python(tmp_path):
 @pytest.mark.parametrize("seconds", [None, 0.0])
 def test_what_is_recomputed_once_a_path_stays_a_number(seconds):
     """Catches arithmetic that doubles at every block where the times a graph states are 0, so that all is cheap."""
-    graph = residual_graph()
+    graph = residual_graph(8)
     if seconds is not None:
         graph = dataclasses.replace(graph, op_seconds=np.array([*[seconds] * (graph.num_ops - 1), 1.0]))
     folded = fold_cheap_sources(graph)
