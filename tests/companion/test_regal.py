@@ -92,8 +92,9 @@ def record(method, instance, graphs, seed=0, **more):
 
 
 def test_table1_by_hand():
-    """Two graphs, two seeds: gaps 0, 0, 44 and 0 percent have the geometric mean 1.44^(1/4) - 1; an invalid counts. Drawn
-    anew, graphs first, four draws are 44 percent in a 64th of cases and three in a 16th, where the interval ends."""
+    """Two graphs, two seeds: gaps 0, 0, 44 and 0 percent have the geometric mean 1.44^(1/4) - 1; an invalid counts.
+    Drawn anew, graphs first, four draws are 44 percent in a 64th of cases and three in a 16th: there the interval ends.
+    """
     records = []
     for dataset in DATASETS:
         records += [
