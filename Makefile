@@ -1,4 +1,4 @@
-# make book | test | test-all | fuzz | browser-test | notebooks | pdf | lab | reproduce | bench | lint | clean
+# make book | test | test-all | fuzz | browser-test | notebooks | pdf | lab | reproduce | bench | lint | size | clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # Modules are compiled when they are first imported, not all of them by pip: so they are, wherever this is run.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: book test test-all fuzz browser-test notebooks pdf lab reproduce bench lint lock clean
+.PHONY: book test test-all fuzz browser-test notebooks pdf lab reproduce bench lint lock size clean
 
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -65,6 +65,10 @@ lock: $(STAMP)
 	for extra in tpu cuda; do $(COMPILE) --extra $$extra -c requirements.lock | \
 	  awk 'NR == FNR {seen[$$1]; next} /^[^ ]/ {new = !($$1 in seen)} new' requirements.lock - \
 	  > requirements-$$extra.lock || exit 1; done
+
+# Writes down how much there is to read, where it has become more for a reason.
+size: $(STAMP)
+	$(BIN)/python tests/size.py
 
 clean:
 	rm -rf book/_build

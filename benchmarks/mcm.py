@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.agent.ppo import make_policy, new_learned
@@ -19,6 +18,7 @@ from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.mcm.searches.moves import move_arrays, single_moves
 from learned_mapping.programs.synthetic import random_graph
+from learned_mapping_companion.datasets.registry import builder
 
 CHIPS = 36
 GRAPHS = {"bert_large_inference": 10_000.0, "densenet121_inference": None, "inception_inference": None}

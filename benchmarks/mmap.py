@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.datasets.registry import builder
 from learned_mapping.learning.loop import Log, train
 from learned_mapping.mmap import env
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import config_for
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
+from learned_mapping_companion.datasets import compiled
+from learned_mapping_companion.datasets.registry import builder
 
 CORES = 2
 BARS = {300: 200_000, 3_000: 150_000, 10_000: 100_000, 30_000: None}

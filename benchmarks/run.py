@@ -13,8 +13,8 @@ import subprocess
 import sys
 from typing import Any
 
-from learned_mapping.companion.results import machine
-from learned_mapping.companion.worker import SINGLE_THREAD
+from learned_mapping_companion.results import machine
+from learned_mapping_companion.worker import SINGLE_THREAD
 
 MODULES = (
     "benchmarks.mmap",

@@ -18,7 +18,7 @@ import pytest
 
 from cli_files import COSTGRAPH, VALID
 from learned_mapping import compiling
-from learned_mapping.companion.datasets.registry import builder
+from learned_mapping_companion.datasets.registry import builder
 
 builder("topology")
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,13 +9,13 @@ import numpy as np
 from learned_mapping_builders.building import write_manifest
 from learned_mapping_builders.synthetic_programs import random_program
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest
 from learned_mapping.mmap import env
 from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.mapping import Mapping, make_mapping, write_mapping
 from learned_mapping.mmap.rules.play import Game, PlayedGame
 from learned_mapping.programs.formats import write_program
 from learned_mapping.programs.program import Program
+from learned_mapping_companion.datasets.manifest import Item, Manifest
 
 SMALL = AgentConfig(
     games=16, moves=16, cold_games=4, simulations=4, width=32, latent=16, id_width=4, batch=64, updates=8,

@@ -8,6 +8,7 @@ import networkx
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "learned_mapping"
+COMPANION = SOURCE.with_name("learned_mapping_companion")
 FLOORS = (
     ("budget", "clock", "verdict", "errors", "folders", "style", "drawn", "cp_sat", "interrupts", "compiling"),
     ("programs",),
@@ -16,7 +17,6 @@ FLOORS = (
     ("learning",),
     ("mmap", "mcm", "regal"),
     ("gym",),
-    ("companion",),
     ("cli",),
 )
 """From the ground up: a room imports rooms of its own floor or of those below it."""
@@ -76,9 +76,24 @@ def test_the_papers_do_not_know_each_other():
     assert crossing == set()
 
 
-def test_the_core_does_not_import_the_companion():
-    core = {(a, b) for a, b in arrows() if room(a) not in ("companion", "cli", "__main__")}
-    assert {pair for pair in core if room(pair[1]) in ("companion", "cli")} == set()
+def test_the_library_knows_nothing_of_the_companion():
+    """Nor does anything but the command line know the command line; the name stands in no file of the library."""
+    assert [path for path in SOURCE.rglob("*.py") if COMPANION.name in path.read_text()] == []
+    assert {pair for pair in arrows() if room(pair[1]) == "cli" and room(pair[0]) not in ("cli", "__main__")} == set()
+
+
+def test_the_companion_asks_for_public_names():
+    """Catches a table that reaches below the surface of the library."""
+    asked = [(path.name, name) for path in COMPANION.rglob("*.py") for name in hidden(path)]
+    assert asked == []
+
+
+def hidden(path: Path) -> list[str]:
+    """Names with an underscore that a file takes from the library."""
+    taken = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    names = [(node.module or "", alias.name) for node in taken for alias in node.names]
+    library = [(module, name) for module, name in names if module.startswith("learned_mapping.")]
+    return [f"{module}.{name}" for module, name in library if name.startswith("_")]
 
 
 def test_there_is_no_circle():

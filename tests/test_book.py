@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from learned_mapping.companion.artifact import TABLE
-from learned_mapping.companion.ledger import page_of
+from learned_mapping_companion.artifact import TABLE
+from learned_mapping_companion.ledger import page_of
 
 PROJECT = Path(__file__).resolve().parents[1]
 BOOK = PROJECT / "book"

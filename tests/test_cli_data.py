@@ -9,11 +9,11 @@ from learned_mapping_builders.building import Items, build_in, write_manifest
 
 import cli_files
 from cli_files import GRAPH, one_line
-from learned_mapping.companion.datasets import registry
-from learned_mapping.companion.datasets.manifest import Manifest, read_manifest
-from learned_mapping.companion.datasets.registry import DataSet
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.json_io import file_sha256, write_json
+from learned_mapping_companion.datasets import registry
+from learned_mapping_companion.datasets.manifest import Manifest, read_manifest
+from learned_mapping_companion.datasets.registry import DataSet
 
 ABOUT = "One graph."
 TOY = DataSet("toy", "toys/graphs", ABOUT, "toy.build", records=("checks.json",))

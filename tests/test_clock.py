@@ -8,11 +8,11 @@ import pytest
 
 from learned_mapping import clock
 from learned_mapping.budget import Budget
-from learned_mapping.companion import results
-from learned_mapping.companion.artifact import TABLE
-from learned_mapping.companion.records import read_records
-from learned_mapping.companion.table import by
-from learned_mapping.companion.worker import perform
+from learned_mapping_companion import results
+from learned_mapping_companion.artifact import TABLE
+from learned_mapping_companion.records import read_records
+from learned_mapping_companion.table import by
+from learned_mapping_companion.worker import perform
 
 MIXED = 1.15
 """The rates of the cores that performed the runs of one row may differ by so much."""

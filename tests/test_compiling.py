@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from learned_mapping import compiling
-from learned_mapping.companion import fingerprints
 from learned_mapping.problem import problem
 from learned_mapping.programs.formats import graph_to_json
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.programs.synthetic import random_graph
+from learned_mapping_companion import fingerprints
 
 JUMP = 1000.0
 """Seconds that one event of compiling takes by the clock of `clocked`."""

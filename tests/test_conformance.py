@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from learned_mapping.companion import fingerprints
 from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.problem import KINDS, Method, Result, problem, solve
+from learned_mapping_companion import fingerprints
 
 METHODS = [f"{name}/{method}" for name in fingerprints.INSTANCES for method in problem(name).methods("quick")]
 CASES = [key for key in METHODS if key not in fingerprints.SAME_CODE]

@@ -47,7 +47,7 @@ def test_a_stored_table_is_shown_without_what_trains_networks():
     """Would catch a second of JAX and scipy.stats in every page that only shows results."""
     shown = "; ".join(f"show('{name}')" for name in ("mmap.table2", "mcm.table1", "regal.effect"))
     script = (
-        f"import sys; from learned_mapping.companion.pages import show; {shown}; "
+        f"import sys; from learned_mapping_companion.pages import show; {shown}; "
         "print([name for name in ('jax', 'scipy.stats') if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"

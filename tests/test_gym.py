@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import learned_mapping as lm
-from learned_mapping.companion.mmap.tables import workload
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.rules.instance import Instance
+from learned_mapping_companion.mmap.tables import workload
 from mmap_games import hard_program
 
 gymnasium = pytest.importorskip("gymnasium")

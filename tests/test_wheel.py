@@ -55,17 +55,18 @@ def test_it_brings_every_network(site):
     }
     assert brought == {name for name in stored if name.endswith((".npz", ".json"))}
     assert (site / "learned_mapping" / "py.typed").exists()
+    assert not list(site.glob("learned_mapping_companion*"))
 
 
-@pytest.mark.parametrize("command", [("artifacts",), ("data", "verify"), ("make", "mcm.fig5")])
+@pytest.mark.parametrize(
+    "command", [("artifacts",), ("data", "verify"), ("make", "mcm.fig5"), ("fingerprint", "--check")]
+)
 def test_what_needs_a_checkout_says_so(site, command):
     """Catches the files of whoever's folder it is, taken for ours."""
     before = sorted(site.parent.rglob("data/**"))
     done = lmap(site, *command)
     assert done.returncode == 2 and done.stdout == ""
-    assert re.fullmatch(
-        r"lmap: LEARNED_MAPPING_DATA: is not set: .* needs a checkout of the project; .*\n", done.stderr
-    )
+    assert re.fullmatch(rf"lmap: lmap {command[0]}: needs a checkout of the project; .*\n", done.stderr)
     assert sorted(site.parent.rglob("data/**")) == before
 
 

@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 
 from learned_mapping import mcm, mmap, regal
-from learned_mapping.companion import results
-from learned_mapping.companion.claims import judge_all
-from learned_mapping.companion.mmap.runs import load
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.device_pair import op_seconds
@@ -32,6 +29,9 @@ from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.policy import policy_for
 from learned_mapping.regal.searches.brkga import BrkgaParameters, populations
 from learned_mapping.regal.searches.proposals import spectral_law
+from learned_mapping_companion import results
+from learned_mapping_companion.claims import judge_all
+from learned_mapping_companion.mmap.runs import load
 
 MIB = 2**20
 CAPACITIES_MIB = (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
-from learned_mapping.companion import results
+from learned_mapping_companion import results
 
 WIDTH = 680
 LEARNERS = ("rl-sample-credit", "rl", "regal")  # Of the pictures of stored results.

@@ -15,8 +15,8 @@ import primers
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from learned_mapping.companion.ledger import page_of
 from learned_mapping.programs.json_io import write_bytes
+from learned_mapping_companion.ledger import page_of
 
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "game": ("explorable", "game_rules", "game"),

@@ -4,7 +4,7 @@ from functools import partial
 
 from explorable_pictures import _box, _svg, _text
 
-from learned_mapping.companion.figures import svg
+from learned_mapping_companion.figures import svg
 
 _line = partial(svg.line, more='class="lm-edge"')
 

@@ -1,6 +1,6 @@
 """Written sentences whose numbers come from stored results, and that are shown only while they hold.
 
-``book/sentences.yml`` has for each sentence the numbers it names, by the rules that `learned_mapping.companion.claims`
+``book/sentences.yml`` has for each sentence the numbers it names, by the rules that `learned_mapping_companion.claims`
 measures claims by, or as a term of those before it, and cases: a condition and a text. The first case whose condition
 holds is what the book says; where none does, the build and a test fail, and somebody has to write the sentence anew. In
 a page::
@@ -20,9 +20,9 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from learned_mapping.companion import results
-from learned_mapping.companion.claims import Measure, judge_all, measure
 from learned_mapping.programs.json_io import read_yaml
+from learned_mapping_companion import results
+from learned_mapping_companion.claims import Measure, judge_all, measure
 
 PATH = Path(__file__).resolve().parents[1] / "sentences.yml"
 

@@ -14,15 +14,15 @@ from typing import Any
 
 from docutils import nodes
 
-from learned_mapping.companion import results
 from learned_mapping.folders import data_folder
+from learned_mapping_companion import results
 
 FORMAT = re.compile(r"^(?P<expression>.*?)(?::(?P<form>[+,]*(?:\.\d+)?[fgde%]?))?$", re.S)
 
 
 def of(module: str) -> Any:
-    """A module of the package, such as ``mmap.agent.config``."""
-    return importlib.import_module(f"learned_mapping.{module}")
+    """A module of the library, such as ``mmap.agent.config``, or of the companion, ``companion.claims``."""
+    return importlib.import_module(f"learned_mapping{'_' if module.startswith('companion.') else '.'}{module}")
 
 
 def row(artifact: str, instance: str, method: str, metric: str, **keys: Any) -> Any:

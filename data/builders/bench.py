@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion import results
-from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap.bench import SAME, Standing, best_mapping, enter, load, score, standings
-from learned_mapping.companion.mmap.runs import replayed
-from learned_mapping.companion.records import read_records
 from learned_mapping.mmap.bounds.upper import upper_bound
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.methods import METHODS, PROBLEM, solve
 from learned_mapping.problem import warm_up
 from learned_mapping.programs.program import Program
+from learned_mapping_companion import results
+from learned_mapping_companion.datasets import compiled
+from learned_mapping_companion.mmap.bench import SAME, Standing, best_mapping, enter, load, score, standings
+from learned_mapping_companion.mmap.runs import replayed
+from learned_mapping_companion.records import read_records
 
 from .training.command import say
 

@@ -7,14 +7,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets import manifest as manifests
-from learned_mapping.companion.datasets import registry
-from learned_mapping.companion.datasets.manifest import Item, Manifest
-from learned_mapping.companion.datasets.registry import CARD, SCRATCH, DataSet, Progress
 from learned_mapping.errors import InputError
 from learned_mapping.programs.formats import write_graph, write_program
 from learned_mapping.programs.json_io import file_sha256, parse_json, write_bytes
 from learned_mapping.programs.program import Program
+from learned_mapping_companion.datasets import manifest as manifests
+from learned_mapping_companion.datasets import registry
+from learned_mapping_companion.datasets.manifest import Item, Manifest
+from learned_mapping_companion.datasets.registry import CARD, SCRATCH, DataSet, Progress
 
 
 class Items(list[Item]):

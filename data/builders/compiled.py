@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import Mapping as BufferMapping
 from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import file_sha256, read_json, write_bytes, write_json
 from learned_mapping.programs.program import MAX_VARIED, Program
+from learned_mapping_companion.datasets.manifest import Manifest
+from learned_mapping_companion.datasets.registry import SETS, Progress
 
 from .building import Items
 from .tpu.compiler import V4, Compilation, compile_for_tpu

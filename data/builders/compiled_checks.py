@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.datasets.compiled import CHECKS, read_checks
-from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.programs.json_io import write_json
+from learned_mapping_companion.datasets.compiled import CHECKS, read_checks
+from learned_mapping_companion.datasets.registry import SETS
 
 from .compiled import PRICES, compile_workload, read_prices
 from .tpu import latency_tables as tables

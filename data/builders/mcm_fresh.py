@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES
+from learned_mapping_companion.datasets.manifest import Manifest
+from learned_mapping_companion.datasets.registry import SETS, Progress
 
 from .building import Items
 from .mcm_chips import chip_count

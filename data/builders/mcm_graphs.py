@@ -6,8 +6,8 @@ Files hold the graphs as traced. ``chips`` and all measured facts are of the fol
 from collections import Counter
 from pathlib import Path
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest
-from learned_mapping.companion.datasets.registry import SETS, Progress
+from learned_mapping_companion.datasets.manifest import Item, Manifest
+from learned_mapping_companion.datasets.registry import SETS, Progress
 
 from . import zoo
 from .building import Items

@@ -19,14 +19,14 @@ from pathlib import Path
 
 import numpy as np
 
-from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, ideals_of, optimum
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from learned_mapping_companion.datasets.manifest import Manifest
+from learned_mapping_companion.datasets.registry import SETS, Progress
 
 from .building import Items
 from .mcm_chips import chip_count

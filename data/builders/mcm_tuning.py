@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.mcm.graphs import chips, load_graph, names
 from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
 from learned_mapping.hardware.silicon import Silicon, SiliconParameters
 from learned_mapping.mcm.agent.config import agent_config
@@ -30,6 +29,7 @@ from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.searches import stochastic
 from learned_mapping.mcm.searches.even_cut import SPREAD, Start, near_balanced
 from learned_mapping.mcm.searches.stochastic import AnnealingParameters, BalancedParameters
+from learned_mapping_companion.mcm.graphs import chips, load_graph, names
 
 from .training.command import say, write_tuning
 

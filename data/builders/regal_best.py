@@ -16,15 +16,15 @@ import zlib
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.regal import graphs
-from learned_mapping.companion.regal.graphs import DATASETS
-from learned_mapping.companion.regal.runs import RULES, outcome
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.methods import floor, schedule_fitness, solve
 from learned_mapping.regal.rules.decode import decode, encode
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
+from learned_mapping_companion.regal import graphs
+from learned_mapping_companion.regal.graphs import DATASETS
+from learned_mapping_companion.regal.runs import RULES, outcome
 
 from .training.command import say
 

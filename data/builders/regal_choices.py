@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.agent.learner import PAPER, Learner, Variant, read_learner, variant_from, variant_to
 from learned_mapping.regal.methods import EVALUATIONS, checkpoint_folder
@@ -26,6 +25,7 @@ from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.searches import proposals
 from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga
 from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search
+from learned_mapping_companion.regal.graphs import DATASETS, graph_names, load_graph
 
 from .training.command import say, write_tuning
 from .training.regal_sets import examples, references, search, validation_instances

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.datasets import registry
-from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import Progress
-from learned_mapping.companion.regal.graphs import load_graph
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 from learned_mapping.programs.synthetic import random_graph
+from learned_mapping_companion.datasets import registry
+from learned_mapping_companion.datasets.manifest import Manifest
+from learned_mapping_companion.datasets.registry import Progress
+from learned_mapping_companion.regal.graphs import load_graph
 
 from . import regal_synthetic_graphs as synthetic
 from . import regal_traced_graphs as traced

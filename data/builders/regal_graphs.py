@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping_companion.datasets.manifest import Manifest
+from learned_mapping_companion.datasets.registry import SETS, Progress
 
 from . import zoo
 from .building import Items, as_json

@@ -8,7 +8,6 @@ stream's is what a comparison on one stream does not have.
 
 import numpy as np
 
-from learned_mapping.companion.regal.graphs import graph_names, load_graph
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.agent.policy import BINS, sample
@@ -16,6 +15,7 @@ from learned_mapping.regal.agent.reinforce import ReinforceAgent, ReinforceConfi
 from learned_mapping.regal.agent.rollouts import rollouts
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.random_numbers import stream
+from learned_mapping_companion.regal.graphs import graph_names, load_graph
 
 from .training.command import say
 

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.datasets.manifest import SPLITS, Item, Manifest
-from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.formats import write_graph
@@ -26,6 +24,8 @@ from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import file_sha256, write_json
 from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, brkga
+from learned_mapping_companion.datasets.manifest import SPLITS, Item, Manifest
+from learned_mapping_companion.datasets.registry import SETS
 
 from . import regal_synthetic_graphs as graphs
 from .regal_synthetic_graphs import SEED, candidate

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.companion.datasets.manifest import SPLITS
-from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from learned_mapping_companion.datasets.manifest import SPLITS
+from learned_mapping_companion.datasets.registry import SETS
 
 SEED = 2019  # First entry of every seed of the set.
 FAMILIES = tuple(sorted(GRAPH_FAMILIES))  # Candidates take them in turn.

@@ -7,9 +7,9 @@ memory; and one in ten of `regal-synthetic`'s 1,000 test graphs, from the middle
 import dataclasses
 from pathlib import Path
 
-from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS, Progress
-from learned_mapping.companion.regal.graphs import DATASETS, UNTOUCHED
+from learned_mapping_companion.datasets.manifest import Manifest
+from learned_mapping_companion.datasets.registry import SETS, Progress
+from learned_mapping_companion.regal.graphs import DATASETS, UNTOUCHED
 
 from . import regal_synthetic_graphs as synthetic
 from . import regal_traced_graphs as traced

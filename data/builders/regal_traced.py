@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets.manifest import SPLITS, Item, Manifest
-from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
+from learned_mapping_companion.datasets.manifest import SPLITS, Item, Manifest
+from learned_mapping_companion.datasets.registry import SETS, Progress
 
 from .building import Items, as_json
 from .regal_traced_graphs import AUGMENTED, SEED, SPREAD, member, pair, trace_configuration

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from learned_mapping.companion.datasets.manifest import SPLITS
-from learned_mapping.companion.datasets.registry import SETS, stored_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, op_seconds
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import MAX_BYTES, MAX_SECONDS, ComputationGraph, frozen_array
+from learned_mapping_companion.datasets.manifest import SPLITS
+from learned_mapping_companion.datasets.registry import SETS, stored_manifest
 
 if TYPE_CHECKING:
     from learned_mapping.programs.trace.user_function import Example

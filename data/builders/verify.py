@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from learned_mapping.companion import results
-from learned_mapping.companion.datasets import registry
-from learned_mapping.companion.datasets.manifest import FILE_NAME, Item
-from learned_mapping.companion.datasets.registry import DataSet, bytes_of, files_of
-from learned_mapping.companion.mmap import bench
-from learned_mapping.companion.records import faults as record_faults
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs import minimalloc
 from learned_mapping.programs.json_io import file_sha256, read_json, schema_name
+from learned_mapping_companion import results
+from learned_mapping_companion.datasets import registry
+from learned_mapping_companion.datasets.manifest import FILE_NAME, Item
+from learned_mapping_companion.datasets.registry import DataSet, bytes_of, files_of
+from learned_mapping_companion.mmap import bench
+from learned_mapping_companion.records import faults as record_faults
 
 MAX_TOTAL_BYTES = 60_000_000  # Of everything under the data folder.
 MAX_FILE_BYTES = 5_000_000  # Of one file.

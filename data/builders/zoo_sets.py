@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets.manifest import Manifest
-from learned_mapping.companion.datasets.registry import SETS, Progress
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
+from learned_mapping_companion.datasets.manifest import Manifest
+from learned_mapping_companion.datasets.registry import SETS, Progress
 
 from . import zoo
 from .building import Items

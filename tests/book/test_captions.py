@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from learned_mapping.companion import display, results
-from learned_mapping.companion.artifact import read_table
-from learned_mapping.companion.display import caption
+from learned_mapping_companion import display, results
+from learned_mapping_companion.artifact import read_table
+from learned_mapping_companion.display import caption
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 

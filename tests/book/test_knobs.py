@@ -15,8 +15,8 @@ from pathlib import Path
 import notebooks
 import pytest
 
-from learned_mapping.companion import knobs as knobs_module
 from learned_mapping.errors import LearnedMappingError
+from learned_mapping_companion import knobs as knobs_module
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 

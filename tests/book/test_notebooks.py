@@ -21,8 +21,8 @@ import nbformat
 import notebooks
 import pytest
 
-from learned_mapping.companion import knobs as knobs_module
-from learned_mapping.companion.knobs import STATIC, knobs
+from learned_mapping_companion import knobs as knobs_module
+from learned_mapping_companion.knobs import STATIC, knobs
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 
@@ -186,7 +186,7 @@ def test_a_stranger_installs_from_the_archive(tmp_path):
     digest = hashlib.sha256((tmp_path / notebooks.ARCHIVE).read_bytes()).hexdigest()
     code = (
         notebooks.first_cell(digest)
-        + "\nfrom learned_mapping.companion.display import show_result\nprint(show_result('mcm.table1'))"
+        + "\nfrom learned_mapping_companion.display import show_result\nprint(show_result('mcm.table1'))"
     )
     venv.create(tmp_path / "fresh", with_pip=True)
     python = tmp_path / "fresh" / "bin" / "python"

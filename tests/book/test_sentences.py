@@ -11,9 +11,9 @@ import sentences
 import values
 
 from learned_mapping import mcm, mmap, regal
-from learned_mapping.companion import results
 from learned_mapping.mmap.agent.config import LONG
 from learned_mapping.problem import RULE, SEARCH
+from learned_mapping_companion import results
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 

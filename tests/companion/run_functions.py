@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-from learned_mapping.companion.artifact import Run
+from learned_mapping_companion.artifact import Run
 
 FUNCTIONS = "companion.run_functions"
 

@@ -11,13 +11,13 @@ from learned_mapping_builders import bench as builder
 from learned_mapping_builders import verify
 
 import cli_files
-from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap import bench, runs
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import all_dropped, mapping_to_json, read_mapping
 from learned_mapping.mmap.methods import METHODS, PLANS, solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import file_sha256, read_json, write_json
+from learned_mapping_companion.datasets import compiled
+from learned_mapping_companion.mmap import bench, runs
 
 SMALL = "rnn_0"
 STORED = data_folder() / "bench"
@@ -109,7 +109,7 @@ def test_a_better_mapping_enters_once(folder):
 KILLED = """
 import os, shutil, sys
 from pathlib import Path
-from learned_mapping.companion.mmap import bench
+from learned_mapping_companion.mmap import bench
 
 source, place, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 program, changes = bench.load(name), ("os.rename", "os.remove", "os.mkdir", "os.chmod", "os.truncate")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from learned_mapping.companion import claims, results
-from learned_mapping.companion.claims import Claim, Measure, judge, measure, read_claims
 from learned_mapping.errors import InputError
+from learned_mapping_companion import claims, results
+from learned_mapping_companion.claims import Claim, Measure, judge, measure, read_claims
 
 NUMBER = re.compile(r"\d+\.?\d*")
 
@@ -305,7 +305,7 @@ def test_a_fault_in_the_list_is_named(tmp_path, old, new, field):
 
 
 def test_the_tables_count_and_list_every_claim(tmp_path, monkeypatch):
-    from learned_mapping.companion.claims import claims_table, verdict_counts
+    from learned_mapping_companion.claims import claims_table, verdict_counts
 
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     judged = claims.judge_all()

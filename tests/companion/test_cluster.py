@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from companion.run_functions import runs_of
-from learned_mapping.companion.records import read_record
-from learned_mapping.companion.runs import RunsFailedError, RunsMissingError, execute
 from learned_mapping.errors import InputError
+from learned_mapping_companion.records import read_record
+from learned_mapping_companion.runs import RunsFailedError, RunsMissingError, execute
 
 
 def test_without_ray_the_option_says_what_to_install(tmp_path, monkeypatch):

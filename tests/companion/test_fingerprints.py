@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from learned_mapping.companion import fingerprints
-from learned_mapping.companion.artifact import Run
 from learned_mapping.errors import InputError, MissingNetworkError
+from learned_mapping_companion import fingerprints
+from learned_mapping_companion.artifact import Run
 
 PROJECT = Path(__file__).resolve().parents[2]
 WATCHED = ("mcm/greedy-naive", "mcm/greedy-careful", "mcm/optimum", "regal/gp-dfs")

@@ -7,13 +7,13 @@ import pytest
 
 from companion.toy import install
 from learned_mapping.cli import main
-from learned_mapping.companion import fingerprints, ledger, results
-from learned_mapping.companion.artifact import TABLE, Artifact, Run, find_artifact
-from learned_mapping.companion.claims import read_claims
-from learned_mapping.companion.runs import RunsMissingError
 from learned_mapping.errors import InputError
 from learned_mapping.folders import project_folder
 from learned_mapping.learning.loop import read_log
+from learned_mapping_companion import fingerprints, ledger, results
+from learned_mapping_companion.artifact import TABLE, Artifact, Run, find_artifact
+from learned_mapping_companion.claims import read_claims
+from learned_mapping_companion.runs import RunsMissingError
 
 METHODS = ("greedy", "learned")
 

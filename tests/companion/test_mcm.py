@@ -1,12 +1,5 @@
 import pytest
 
-from learned_mapping.companion.artifact import PROFILES, TABLE, find_artifact
-from learned_mapping.companion.figures.mcm import broken_example
-from learned_mapping.companion.mcm import classical, cp_sat, graphs
-from learned_mapping.companion.mcm import silicon as mcm_silicon
-from learned_mapping.companion.mcm.graphs import load_graph
-from learned_mapping.companion.runs import task_of
-from learned_mapping.companion.worker import perform
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.config import AgentConfig
@@ -14,6 +7,13 @@ from learned_mapping.mcm.methods import BALANCED
 from learned_mapping.mcm.searches.stochastic import AnnealingParameters, BalancedParameters
 from learned_mapping.mcm.silicon import PROBLEM
 from learned_mapping.programs.json_io import read_json
+from learned_mapping_companion.artifact import PROFILES, TABLE, find_artifact
+from learned_mapping_companion.figures.mcm import broken_example
+from learned_mapping_companion.mcm import classical, cp_sat, graphs
+from learned_mapping_companion.mcm import silicon as mcm_silicon
+from learned_mapping_companion.mcm.graphs import load_graph
+from learned_mapping_companion.runs import task_of
+from learned_mapping_companion.worker import perform
 
 IDS = [name for name in TABLE if name.startswith("mcm.")]
 OF_CODE = ("mcm.fig1", "mcm.fig3", "mcm.fig4")

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from learned_mapping.companion.artifact import PROFILES
-from learned_mapping.companion.figures.mcm import curves
-from learned_mapping.companion.mcm import graphs
-from learned_mapping.companion.mcm import learning as mcm_learning
-from learned_mapping.companion.mcm import learning_bert as mcm_learning_bert
-from learned_mapping.companion.mcm.levels import best_so_far, level_row, log_curves, reached
-from learned_mapping.companion.worker import perform
 from learned_mapping.style import svg_text
+from learned_mapping_companion.artifact import PROFILES
+from learned_mapping_companion.figures.mcm import curves
+from learned_mapping_companion.mcm import graphs
+from learned_mapping_companion.mcm import learning as mcm_learning
+from learned_mapping_companion.mcm import learning_bert as mcm_learning_bert
+from learned_mapping_companion.mcm.levels import best_so_far, level_row, log_curves, reached
+from learned_mapping_companion.worker import perform
 
 
 def record(method, instance, throughput, **more):

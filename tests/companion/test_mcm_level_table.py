@@ -2,7 +2,7 @@
 
 import re
 
-from learned_mapping.companion.mcm.levels import level_table
+from learned_mapping_companion.mcm.levels import level_table
 
 
 def row(method, target, value, metric="samples"):

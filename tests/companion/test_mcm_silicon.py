@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from learned_mapping_builders import mcm_tuning
 
-from learned_mapping.companion.artifact import reported
-from learned_mapping.companion.mcm import silicon as mcm_silicon
-from learned_mapping.companion.worker import perform
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.chip_package import MIB
 from learned_mapping.hardware.silicon import SRAM_BYTES, SiliconParameters
 from learned_mapping.mcm.searches.even_cut import SPREAD
 from learned_mapping.programs.json_io import read_json
+from learned_mapping_companion.artifact import reported
+from learned_mapping_companion.mcm import silicon as mcm_silicon
+from learned_mapping_companion.worker import perform
 
 PAPER = {row["metric"]: row["value"] for row in reported("mcm.fig7")}
 

@@ -4,16 +4,16 @@ import dataclasses
 
 import pytest
 
-from learned_mapping.companion import results
-from learned_mapping.companion.mmap import runs as mmap_runs
-from learned_mapping.companion.mmap import table2 as mmap_table2
-from learned_mapping.companion.mmap import tables as mmap
-from learned_mapping.companion.mmap.runs import LEARNED
-from learned_mapping.companion.mmap.table2 import METHODS
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.solve import solve as learn
 from learned_mapping.mmap.methods import METHODS as ALL
+from learned_mapping_companion import results
+from learned_mapping_companion.mmap import runs as mmap_runs
+from learned_mapping_companion.mmap import table2 as mmap_table2
+from learned_mapping_companion.mmap import tables as mmap
+from learned_mapping_companion.mmap.runs import LEARNED
+from learned_mapping_companion.mmap.table2 import METHODS
 
 
 def record(instance: str, method: str, seed: int, value: float, valid: bool = True) -> dict:

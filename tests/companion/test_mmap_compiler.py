@@ -11,10 +11,10 @@ from learned_mapping_builders.tpu.price import Price, PriceCache, known_prices, 
 from learned_mapping_builders.tpu.runs import play_on_prices, refined
 
 from compiler_texts import text
-from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.figures.mmap_results import latency_table, two_prices
-from learned_mapping.companion.mmap.compiler import PROGRAMS, assemble_compiler, plan_compiler
-from learned_mapping.companion.results import load, value
+from learned_mapping_companion.datasets import compiled
+from learned_mapping_companion.figures.mmap_results import latency_table, two_prices
+from learned_mapping_companion.mmap.compiler import PROGRAMS, assemble_compiler, plan_compiler
+from learned_mapping_companion.results import load, value
 
 
 def test_without_any_price_there_is_a_table_all_the_same():

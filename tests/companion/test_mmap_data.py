@@ -4,10 +4,10 @@ import pytest
 from learned_mapping_builders.building import write_manifest
 from learned_mapping_builders.workloads import WORKLOADS
 
-from learned_mapping.companion.artifact import reported
-from learned_mapping.companion.datasets.manifest import Item, Manifest
-from learned_mapping.companion.mmap import facts as mmap_data
 from learned_mapping.errors import InputError
+from learned_mapping_companion.artifact import reported
+from learned_mapping_companion.datasets.manifest import Item, Manifest
+from learned_mapping_companion.mmap import facts as mmap_data
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """Inside the agent, and what it is made of: plans, and figures of the stored trainings."""
 
-from learned_mapping.companion import results
-from learned_mapping.companion.figures import mmap_inside as figures
-from learned_mapping.companion.mmap import inside, model
 from learned_mapping.mmap.agent.config import AgentConfig, config_for, config_to_json
 from learned_mapping.style import svg_text
+from learned_mapping_companion import results
+from learned_mapping_companion.figures import mmap_inside as figures
+from learned_mapping_companion.mmap import inside, model
 
 
 def test_plans_are_long_and_not_quick():

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 
-from learned_mapping.companion import results
-from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.figures.mmap import layouts as draw
-from learned_mapping.companion.mmap import speedup as layouts
-from learned_mapping.companion.mmap.speedup import OURS
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.style import INK
+from learned_mapping_companion import results
+from learned_mapping_companion.datasets import compiled
+from learned_mapping_companion.figures.mmap import layouts as draw
+from learned_mapping_companion.mmap import speedup as layouts
+from learned_mapping_companion.mmap.speedup import OURS
 
 BUFFERS = [
     # tensor, output?, action, start, end

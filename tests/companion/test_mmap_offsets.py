@@ -2,11 +2,11 @@
 
 import pytest
 
-from learned_mapping.companion import results
-from learned_mapping.companion.mmap.offsets import METHODS, assemble_offsets, packed_by_cp_sat, plan_offsets
 from learned_mapping.mmap.methods import solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.minimalloc import read_minimalloc
+from learned_mapping_companion import results
+from learned_mapping_companion.mmap.offsets import METHODS, assemble_offsets, packed_by_cp_sat, plan_offsets
 
 EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"  # of MiniMalloc's README
 

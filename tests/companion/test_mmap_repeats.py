@@ -2,8 +2,8 @@
 
 import pytest
 
-from learned_mapping.companion import results
-from learned_mapping.companion.mmap import repeats
+from learned_mapping_companion import results
+from learned_mapping_companion.mmap import repeats
 
 
 def test_both_are_compared_program_by_program():

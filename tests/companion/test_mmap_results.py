@@ -5,18 +5,18 @@ import dataclasses
 import numpy as np
 import pytest
 
-from learned_mapping.companion import results
-from learned_mapping.companion.artifact import reported
-from learned_mapping.companion.mmap import facts as mmap_facts
-from learned_mapping.companion.mmap import runs as mmap_runs
-from learned_mapping.companion.mmap import speedup as mmap_speedup
-from learned_mapping.companion.mmap import table2 as mmap_table2
-from learned_mapping.companion.mmap import tables as mmap_tables
-from learned_mapping.companion.mmap.speedup import OURS, OURS_PROD
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import WHOLE
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.json_io import write_json
+from learned_mapping_companion import results
+from learned_mapping_companion.artifact import reported
+from learned_mapping_companion.mmap import facts as mmap_facts
+from learned_mapping_companion.mmap import runs as mmap_runs
+from learned_mapping_companion.mmap import speedup as mmap_speedup
+from learned_mapping_companion.mmap import table2 as mmap_table2
+from learned_mapping_companion.mmap import tables as mmap_tables
+from learned_mapping_companion.mmap.speedup import OURS, OURS_PROD
 
 
 def record(instance: str, method: str, seed: int, latency: float, value: float = 0.5, **config) -> dict:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from learned_mapping.companion import results
-from learned_mapping.companion.mmap import stages
-from learned_mapping.companion.table import row
 from learned_mapping.errors import InputError
+from learned_mapping_companion import results
+from learned_mapping_companion.mmap import stages
+from learned_mapping_companion.table import row
 
 SPEEDS = dict(zip("abcdefgh", (1.1, 0.9, 1.3, 1.0, 1.2, 0.8, 1.05, 0.99)))
 
@@ -19,7 +19,7 @@ def compiler(monkeypatch):
     table = {"full": {"rows": rows}}
     monkeypatch.setattr(results, "stored", lambda artifact, profile="full": table.get(profile))
     monkeypatch.setattr(stages.runs, "program_digest", lambda name: name)
-    monkeypatch.setattr("learned_mapping.companion.mmap.compiler.program_digest", lambda name: name)
+    monkeypatch.setattr("learned_mapping_companion.mmap.compiler.program_digest", lambda name: name)
 
 
 def test_the_ends_of_the_priced_programs_are_trained_before_they_are_priced(compiler):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from learned_mapping.companion import results
-from learned_mapping.companion.mmap import facts as steps
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.heuristic import heuristic
+from learned_mapping_companion import results
+from learned_mapping_companion.mmap import facts as steps
 from mmap_games import hard_program, store_compiled
 
 

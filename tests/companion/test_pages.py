@@ -5,8 +5,8 @@ from importlib import import_module
 
 import pytest
 
-from learned_mapping.companion import pages
-from learned_mapping.companion.artifact import PACKAGE, TABLE, read_table
+from learned_mapping_companion import pages
+from learned_mapping_companion.artifact import PACKAGE, TABLE, read_table
 
 SHOWN = [
     (name, place, usual)

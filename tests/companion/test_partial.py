@@ -4,11 +4,11 @@ import pytest
 
 from companion.run_functions import runs_of
 from companion.toy import TOY
-from learned_mapping.companion import results
-from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.records import read_record, read_records
-from learned_mapping.companion.runs import RunsFailedError, RunsMissingError, TimeLimit, execute
 from learned_mapping.errors import InputError
+from learned_mapping_companion import results
+from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.records import read_record, read_records
+from learned_mapping_companion.runs import RunsFailedError, RunsMissingError, TimeLimit, execute
 
 
 class Allowed:

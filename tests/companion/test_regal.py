@@ -2,16 +2,16 @@ import json
 
 import pytest
 
-from learned_mapping.companion.artifact import PROFILES, TABLE, find_artifact, reported
-from learned_mapping.companion.regal import tables as regal
-from learned_mapping.companion.regal.graphs import DATASETS, SYNTHETIC_OPS, graph_names, load_graph
-from learned_mapping.companion.worker import perform
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES
 from learned_mapping.regal.methods import METHODS
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH
+from learned_mapping_companion.artifact import PROFILES, TABLE, find_artifact, reported
+from learned_mapping_companion.regal import tables as regal
+from learned_mapping_companion.regal.graphs import DATASETS, SYNTHETIC_OPS, graph_names, load_graph
+from learned_mapping_companion.worker import perform
 
 
 def shape_of(graph):
@@ -77,7 +77,7 @@ def test_plans_ask_for_what_exists(name):
 def test_a_run_returns_validated_costs(function):
     config = {"kind": "synthetic", "split": "small", "graphs": ["attention-8"], "objective": "memory"}
     config |= {"transfers": "rendezvous", "evaluations": 200, "solver_time": 0.5}
-    task = {"task": f"learned_mapping.companion.regal.runs:{function}", "method": "brkga"}
+    task = {"task": f"learned_mapping_companion.regal.runs:{function}", "method": "brkga"}
     outcome = perform(task | {"instance": "x", "config": config, "seed": 0})
     assert "result" in outcome, outcome
     actual = outcome["result"]["graphs"]["attention-8"]

@@ -10,14 +10,14 @@ from learned_mapping_builders import regal_traced_graphs as traced
 from learned_mapping_builders.topology import topology_digest
 from learned_mapping_builders.training import regal_sets as training_sets
 
-from learned_mapping.companion.regal import distance as regal_distance
-from learned_mapping.companion.regal.distance import (
+from learned_mapping.errors import InputError
+from learned_mapping_companion.regal import distance as regal_distance
+from learned_mapping_companion.regal.distance import (
     DISTANCES,
     plan_distance,
     schedule_set,
 )
-from learned_mapping.companion.regal.graphs import graph_of, members
-from learned_mapping.errors import InputError
+from learned_mapping_companion.regal.graphs import graph_of, members
 
 
 @functools.cache

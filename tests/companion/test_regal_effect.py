@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from learned_mapping.companion.regal import effect, from_cut
-from learned_mapping.companion.regal.graphs import load_graph
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.policy import BINS
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.searches.list_schedule import upward_rank
+from learned_mapping_companion.regal import effect, from_cut
+from learned_mapping_companion.regal.graphs import load_graph
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

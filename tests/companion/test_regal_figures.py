@@ -1,6 +1,8 @@
 import numpy as np
 
-from learned_mapping.companion.regal.methods import (
+from learned_mapping.learning.checkpoint import write_checkpoint
+from learned_mapping.regal.methods import METHODS, checkpoint_folder, chosen
+from learned_mapping_companion.regal.methods import (
     CHOSEN,
     LEARNERS,
     REINFORCED,
@@ -8,9 +10,7 @@ from learned_mapping.companion.regal.methods import (
     brought,
     updates_rows,
 )
-from learned_mapping.companion.regal.runs import _cost_after
-from learned_mapping.learning.checkpoint import write_checkpoint
-from learned_mapping.regal.methods import METHODS, checkpoint_folder, chosen
+from learned_mapping_companion.regal.runs import _cost_after
 
 
 def test_a_run_is_keyed_by_what_was_learned():

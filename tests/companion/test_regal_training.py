@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from learned_mapping.companion.figures.regal import learning_curves
-from learned_mapping.companion.regal.methods import training_records, validation_rows
 from learned_mapping.folders import data_folder
 from learned_mapping.programs.json_io import write_json
+from learned_mapping_companion.figures.regal import learning_curves
+from learned_mapping_companion.regal.methods import training_records, validation_rows
 
 
 def record(dataset, seed, regal, average):

@@ -5,14 +5,14 @@ import pytest
 from learned_mapping_builders import regal_synthetic_graphs as synthetic
 from learned_mapping_builders.topology import topology_digest
 
-from learned_mapping.companion.datasets.registry import stored_manifest
-from learned_mapping.companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph, members
-from learned_mapping.companion.regal.runs import outcome, schedule_limited
-from learned_mapping.companion.statistics import resampled_means
 from learned_mapping.regal.methods import schedule_costs, solve
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.validate import validate
+from learned_mapping_companion.datasets.registry import stored_manifest
+from learned_mapping_companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph, members
+from learned_mapping_companion.regal.runs import outcome, schedule_limited
+from learned_mapping_companion.statistics import resampled_means
 
 
 def test_no_test_graph_has_a_topology_that_was_trained_or_validated_on():

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from learned_mapping.companion import fingerprints, results
-from learned_mapping.companion.artifact import RUN, TABLE, Run, find_artifact
-from learned_mapping.companion.records import read_records
+from learned_mapping_companion import fingerprints, results
+from learned_mapping_companion.artifact import RUN, TABLE, Run, find_artifact
+from learned_mapping_companion.records import read_records
 
 LONG = ("mmap.table3", "mcm.fig5")
 ARTIFACTS = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in TABLE]

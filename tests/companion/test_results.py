@@ -5,10 +5,10 @@ import json
 import pytest
 
 from companion.toy import BROKEN, TOY, install
-from learned_mapping.companion import display, fingerprints, ledger, results
-from learned_mapping.companion.artifact import TABLE, read_table, reported
-from learned_mapping.companion.table import row
 from learned_mapping.errors import InputError
+from learned_mapping_companion import display, fingerprints, ledger, results
+from learned_mapping_companion.artifact import TABLE, read_table, reported
+from learned_mapping_companion.table import row
 
 
 @pytest.fixture(autouse=True)

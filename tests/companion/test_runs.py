@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from companion.run_functions import FUNCTIONS, runs_of
-from learned_mapping.companion.artifact import PROFILES, TABLE, Run, find_artifact
-from learned_mapping.companion.records import (
+from learned_mapping.errors import InputError
+from learned_mapping_companion.artifact import PROFILES, TABLE, Run, find_artifact
+from learned_mapping_companion.records import (
     append_record,
     faults,
     read_record,
@@ -16,8 +17,7 @@ from learned_mapping.companion.records import (
     record_of,
     tidy_records,
 )
-from learned_mapping.companion.runs import RunsFailedError, execute
-from learned_mapping.errors import InputError
+from learned_mapping_companion.runs import RunsFailedError, execute
 
 
 def test_digest_keys_every_part_and_no_order():

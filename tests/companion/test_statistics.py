@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from learned_mapping.companion import statistics
-from learned_mapping.companion.table import summary_row
+from learned_mapping_companion import statistics
+from learned_mapping_companion.table import summary_row
 
 
 @pytest.mark.parametrize(

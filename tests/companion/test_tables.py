@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import learned_mapping as lm
-from learned_mapping.companion import claims, display, results
-from learned_mapping.companion.regal.methods import training_records
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import all_dropped
 from learned_mapping.programs.formats import read_graph
+from learned_mapping_companion import claims, display, results
+from learned_mapping_companion.regal.methods import training_records
 
 COMPANION = Path(display.__file__).parent
 EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
@@ -163,7 +163,7 @@ OUR_WORDS = {
 def named(place: str):
     """The module and the name of ``module:name``."""
     module, _, name = place.partition(":")
-    return importlib.import_module(f"learned_mapping.companion.{module}"), name
+    return importlib.import_module(f"learned_mapping_companion.{module}"), name
 
 
 def test_every_table_function_is_tried():

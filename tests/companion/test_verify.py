@@ -6,10 +6,10 @@ import pytest
 
 from companion.toy import TOY, install
 from learned_mapping.cli import main
-from learned_mapping.companion import fingerprints, ledger, results
-from learned_mapping.companion.artifact import Run
-from learned_mapping.companion.worker import SINGLE_THREAD
 from learned_mapping.problem import EXACT, OURS, PAPER, RULE, problem
+from learned_mapping_companion import fingerprints, ledger, results
+from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.worker import SINGLE_THREAD
 
 ROOMS = {"mmap": "mmap.map", "mcm": "mcm.solve", "silicon": "silicon.solve", "regal": "regal.schedule"}
 

@@ -1,7 +1,7 @@
 """A small artifact for the tests of results, ledger and command line."""
 
-from learned_mapping.companion.artifact import Artifact, Run
-from learned_mapping.companion.table import summary_row
+from learned_mapping_companion.artifact import Artifact, Run
+from learned_mapping_companion.table import summary_row
 
 FUNCTION = "companion.run_functions:square"
 
@@ -30,9 +30,9 @@ BROKEN = Artifact("toy.broken", "A toy that breaks a rule", plan, broken_assembl
 
 def install(monkeypatch, *artifacts: Artifact) -> None:
     """Makes these the artifacts there are."""
-    from learned_mapping.companion import artifact as module
-    from learned_mapping.companion import display, ledger, results
     from learned_mapping.errors import InputError
+    from learned_mapping_companion import artifact as module
+    from learned_mapping_companion import display, ledger, results
 
     table = {item.id: {"title": item.title} for item in artifacts}
 

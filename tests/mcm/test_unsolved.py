@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from learned_mapping.companion.mcm import graphs
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent.config import PENALTY, SPARSE, agent_config
 from learned_mapping.mcm.agent.ppo import learn_unsolved, reward_of
 from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping_companion.mcm import graphs
 
 
 def problem(chips: int) -> PartitionEnv:

@@ -8,7 +8,6 @@ import pytest
 from learned_mapping_builders.synthetic_programs import random_program
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.datasets import compiled
 from learned_mapping.mmap import methods as mmap
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
@@ -22,6 +21,7 @@ from learned_mapping.mmap.searches.edit_search.search import EditParameters, Edi
 from learned_mapping.mmap.searches.greedy import greedy
 from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
+from learned_mapping_companion.datasets import compiled
 from mmap_games import hard_program
 
 EAGER = EditParameters(trial=0.8, trial_loss=50.0, jump=0.1)

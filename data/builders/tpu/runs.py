@@ -4,11 +4,6 @@ import functools
 from dataclasses import replace
 from typing import Any
 
-from learned_mapping.companion.datasets.registry import SETS
-from learned_mapping.companion.mmap.compiler import AGENT, HBM, ON_PRICES, WORST, XLA, trained
-from learned_mapping.companion.mmap.runs import load, replayed
-from learned_mapping.companion.mmap.stages import games_of
-from learned_mapping.companion.table import Record
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
@@ -17,6 +12,11 @@ from learned_mapping.mmap.methods import PLANS, solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_bytes, write_bytes
 from learned_mapping.programs.program import Program
+from learned_mapping_companion.datasets.registry import SETS
+from learned_mapping_companion.mmap.compiler import AGENT, HBM, ON_PRICES, WORST, XLA, trained
+from learned_mapping_companion.mmap.runs import load, replayed
+from learned_mapping_companion.mmap.stages import games_of
+from learned_mapping_companion.table import Record
 
 from ..compiled import compile_workload, read_prices
 from .compiler import CompilerError

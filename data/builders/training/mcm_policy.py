@@ -11,7 +11,6 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from learned_mapping.companion.mcm import graphs
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.agent.checkpoints import save_policy
@@ -19,6 +18,7 @@ from learned_mapping.mcm.agent.config import SIZES, agent_config
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.methods import BALANCED, FOLLOW, Task
 from learned_mapping.mcm.searches.even_cut import Start
+from learned_mapping_companion.mcm import graphs
 
 from .command import go_on, say
 from .pretrain import FINALISTS, SAMPLES, SETTINGS, SNAPSHOTS, Pretraining, choose

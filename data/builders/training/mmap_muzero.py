@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.mmap.runs import LEARNED, SCHEMA, thinned
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import changes_from_json, config_for, config_to_json
 from learned_mapping.mmap.agent.result import LearnedResult
@@ -17,6 +15,8 @@ from learned_mapping.mmap.mapping import write_mapping
 from learned_mapping.mmap.methods import METHODS
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import parse_json, write_json
+from learned_mapping_companion.datasets import compiled
+from learned_mapping_companion.mmap.runs import LEARNED, SCHEMA, thinned
 
 
 def record_of(program: str, seed: int, config: dict[str, Any], result: LearnedResult) -> dict[str, Any]:

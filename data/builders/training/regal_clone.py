@@ -15,12 +15,12 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from learned_mapping.companion.regal.effect import cut_bins, rule_bins
-from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.folders import build_folder
 from learned_mapping.regal.agent.network import MODELS
 from learned_mapping.regal.agent.policy import BINS, Policy, write_policy
 from learned_mapping.regal.agent.reinforce import RECIPES, ReinforceAgent, ReinforceConfig, policy_step
+from learned_mapping_companion.regal.effect import cut_bins, rule_bins
+from learned_mapping_companion.regal.graphs import DATASETS
 
 from .command import say
 from .regal_sets import training_graphs

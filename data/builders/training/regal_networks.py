@@ -11,10 +11,10 @@ from pathlib import Path
 
 import jax
 
-from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.folders import build_folder
 from learned_mapping.regal.agent.learner import Learner, read_learner, write_learner
 from learned_mapping.regal.agent.network import ROUNDS
+from learned_mapping_companion.regal.graphs import DATASETS
 
 from .command import go_on
 from .imitation import RegalAgent, TrainConfig

@@ -20,7 +20,6 @@ import jax
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.regal.graphs import DATASETS
 from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.loop import Log, resume, train
@@ -32,6 +31,7 @@ from learned_mapping.regal.agent.reinforce import RECIPES, ReinforceAgent, Reinf
 from learned_mapping.regal.agent.rollouts import rollouts
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.random_numbers import stream
+from learned_mapping_companion.regal.graphs import DATASETS
 
 from .command import say
 from .regal_sets import references, training_graphs, watched_graphs

@@ -11,8 +11,6 @@ import jax
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.regal.effect import rule_bins, uniform_bins
-from learned_mapping.companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping.folders import build_folder
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.programs.graph import ComputationGraph
@@ -25,6 +23,8 @@ from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
 from learned_mapping.regal.searches.random_numbers import stream
+from learned_mapping_companion.regal.effect import rule_bins, uniform_bins
+from learned_mapping_companion.regal.graphs import DATASETS, graph_names, load_graph
 
 from .. import regal_synthetic_graphs as synthetic
 from .. import regal_traced_graphs as traced

@@ -17,7 +17,6 @@ import numpy as np
 import optax
 
 from learned_mapping.budget import Budget
-from learned_mapping.companion.statistics import bootstrap_interval
 from learned_mapping.learning.checkpoint import write_checkpoint
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.agent.features import features
@@ -26,6 +25,7 @@ from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law, chosen
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.race import race, winner
+from learned_mapping_companion.statistics import bootstrap_interval
 
 from .command import say
 from .regal_sets import training_graphs, watched_graphs

@@ -1,11 +1,16 @@
-"""The commands of `lmap` and their options. Nothing heavy is imported before a command runs."""
+"""The commands of `lmap` and their options. Nothing heavy is imported before a command runs.
+
+A package adds commands by an entry point of the group `GROUP`: a module with ``commands.yml`` beside it.
+"""
 
 import argparse
 import functools
 import importlib
+import importlib.util
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -95,10 +100,43 @@ def names(text: str) -> tuple[str, ...]:
 TYPES = {"integer": integer, "positive": positive, "names": lambda: names}
 
 
-def _late(place: str) -> Callable[[Any], int]:
-    """A command whose module is imported when it runs."""
+GROUP = "learned_mapping.commands"
+FROM_CHECKOUT = {
+    "artifacts": "every table and figure", "make": "regenerate tables and figures",
+    "verify": "compute stored runs again", "fingerprint": "let methods play small frozen instances",
+    "data": "the data sets", "bench": "MMapBench", "extract": "a game from the TPU compiler",
+    "price": "mappings priced by the TPU compiler",
+}  # fmt: skip
+"""Commands of the companion, which an installed package has not."""
+
+
+def _late(package: str, place: str) -> Callable[[Any], int]:
+    """A command whose module, of a package, is imported when it runs."""
     module, _, function = place.partition(".")
-    return lambda options: getattr(importlib.import_module(f"learned_mapping.cli.{module}"), function)(options)
+    return lambda options: getattr(importlib.import_module(f"{package}.{module}"), function)(options)
+
+
+def _tables() -> dict[str, dict[str, Any]]:
+    """The package of each table of commands, and the table: the library's own, and those of entry points."""
+    tables = {"learned_mapping.cli": read_yaml(Path(__file__).with_name("commands.yml"))}
+    for point in metadata.entry_points(group=GROUP):
+        try:
+            found = importlib.util.find_spec(point.value)
+        except ModuleNotFoundError:
+            found = None  # the companion, where the library is installed by itself
+        if found is not None and found.origin is not None:
+            tables[point.value] = read_yaml(Path(found.origin).with_name("commands.yml"))
+    return tables
+
+
+def _refused(name: str) -> Callable[[Any], int]:
+    """A command of the companion where that is not there."""
+
+    def run(options: Any) -> int:
+        fault = "needs a checkout of the project; an installed package has the methods and their networks"
+        raise InputError(f"lmap {name}", "", fault)
+
+    return run
 
 
 @functools.cache
@@ -108,12 +146,13 @@ def make_parser() -> argparse.ArgumentParser:
                      epilog=TRUST)  # fmt: skip
     parser.add_argument("--version", action="version", version=f"lmap {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, spec in read_yaml(Path(__file__).with_name("commands.yml")).items():
+    specs = {name: (package, spec) for package, table in _tables().items() for name, spec in table.items()}
+    for name, (package, spec) in specs.items():
         help, own_help = spec["help"], name == "solve"
         about = f"{help[0].upper()}{help[1:]}."
         command = commands.add_parser(name, help=help, description=about, add_help=not own_help)
         command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-        command.set_defaults(run=_late(spec["run"]))
+        command.set_defaults(run=_late(package, spec["run"]))
         if own_help:
             words = "this message, and the methods of a paper named before"
             command.add_argument("-h", "--help", action=_MethodsHelp, nargs=0, help=words)
@@ -125,4 +164,9 @@ def make_parser() -> argparse.ArgumentParser:
                 kind, *bounds = keywords["type"]
                 keywords["type"] = TYPES[kind](*bounds)
             place.add_argument(*flags.split(), **keywords)
+    for name in [name for name in FROM_CHECKOUT if name not in specs]:
+        about = {"help": f"{FROM_CHECKOUT[name]}; needs a checkout", "add_help": False, "prefix_chars": "\0"}
+        command = commands.add_parser(name, **about)
+        command.add_argument("rest", nargs=argparse.REMAINDER)
+        command.set_defaults(run=_refused(name))
     return parser

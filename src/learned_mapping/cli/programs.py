@@ -1,4 +1,4 @@
-"""``lmap trace``, ``lmap extract`` and ``lmap price``."""
+"""``lmap trace``: a graph or a program from a function of the user's own."""
 
 import re
 import sys
@@ -109,17 +109,3 @@ def _counts_line(name: str, counts: Any) -> str:
     apart = "".join(f"\n  {k} {v:+,.6g}{reasons[k]}" for k, v in large[:8])
     rest = f"; {counts.explained:.4f} without the differences of" if large else ""
     return f"{name}: {counts.ours:,.6g}, XLA {counts.xla:,.6g}, ratio {counts.ratio:.4f}{rest}{apart}"
-
-
-def extract(options: Any) -> int:
-    """Compiles a user's function with the TPU compiler and writes its memory-mapping game."""
-    from learned_mapping.companion.datasets.registry import builder
-
-    return builder("tpu.commands").extract(options)
-
-
-def price(options: Any) -> int:
-    """Has the TPU compiler price mappings of a program, beside everything in HBM and its own mapping."""
-    from learned_mapping.companion.datasets.registry import builder
-
-    return builder("tpu.commands").price(options)

@@ -9,7 +9,7 @@ from learned_mapping_builders.tpu.hlo_program import hlo_program
 from learned_mapping_builders.tpu.latency_tables import plan, subset_key
 
 from compiler_texts import text
-from learned_mapping.companion.datasets import compiled
+from learned_mapping_companion.datasets import compiled
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from learned_mapping_builders.compiled import read_prices
 from learned_mapping_builders.workloads import BENCHMARK, FLEET, WORKLOADS, function_and_arguments
 
 from compiler_texts import HAS_COMPILER
-from learned_mapping.companion.datasets import compiled
-from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.validate import ALL_OR_NONE, COVER, ONE_COPY, OVERLAP, RESIDENT, SAME_OFFSET, SOURCE, validate
 from learned_mapping.programs.program import Program
+from learned_mapping_companion.datasets import compiled
+from learned_mapping_companion.datasets.registry import SETS
 
 UNKNOWN_TO_XLA = {COVER, ONE_COPY, OVERLAP, SOURCE, RESIDENT}
 """Rules of the game that the compiler does not have: it shares the copy engine, copies in slices, and keeps the copy in

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from learned_mapping_builders.building import write_manifest
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest, manifest_from_json, read_manifest
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import Node
+from learned_mapping_companion.datasets.manifest import Item, Manifest, manifest_from_json, read_manifest
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 MANIFEST = Manifest(

@@ -6,10 +6,10 @@ from learned_mapping_builders import mcm_headroom as headroom
 from learned_mapping_builders import topology
 from learned_mapping_builders.verify import verify_set
 
-from learned_mapping.companion.datasets.registry import SETS, stored_manifest
-from learned_mapping.companion.mcm import graphs
-from learned_mapping.companion.mcm.learning_runs import model_run
 from learned_mapping.programs.formats import read_graph
+from learned_mapping_companion.datasets.registry import SETS, stored_manifest
+from learned_mapping_companion.mcm import graphs
+from learned_mapping_companion.mcm.learning_runs import model_run
 
 MEASURED = ("elman_3x3", "tagger_3", "vit_1", "layered_60_5", "series_parallel_40_0", "attention_120_5")
 MADE = ("elman_3x3", "vit_1", "gru_2x3")

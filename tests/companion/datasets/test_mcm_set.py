@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from by_hand import chain_edges, hand_graph
-from learned_mapping.companion.datasets.manifest import SPLITS
-from learned_mapping.companion.datasets.registry import SETS, builder, stored_manifest
-from learned_mapping.companion.mcm import graphs as mcm
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.bounds.optimum import optimum
@@ -16,6 +13,9 @@ from learned_mapping.mcm.rules.constraints import is_valid, obeys_chain_rule
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import file_sha256
+from learned_mapping_companion.datasets.manifest import SPLITS
+from learned_mapping_companion.datasets.registry import SETS, builder, stored_manifest
+from learned_mapping_companion.mcm import graphs as mcm
 
 REBUILT = ("lenet", "squeezenet", "gru_writer_1x6")
 PRODUCTS = ("dot_general", "conv_general_dilated")

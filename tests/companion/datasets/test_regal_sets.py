@@ -12,11 +12,11 @@ from learned_mapping_builders import regal_traced_graphs as stored_traced
 from learned_mapping_builders.topology import topology_digest
 
 from by_hand import hand_graph
-from learned_mapping.companion.datasets.manifest import SPLITS
-from learned_mapping.companion.datasets.registry import SETS
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.device_pair import DevicePair, op_seconds
 from learned_mapping.programs.formats import read_graph
+from learned_mapping_companion.datasets.manifest import SPLITS
+from learned_mapping_companion.datasets.registry import SETS
 
 CONFIGURATIONS, SPLIT_OF_FAMILY = regal_traced.CONFIGURATIONS, regal_traced.SPLIT_OF_FAMILY
 

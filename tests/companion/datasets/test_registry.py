@@ -9,12 +9,12 @@ import pytest
 from learned_mapping_builders import building, regal_graphs, verify
 from learned_mapping_builders.building import build_in
 
-from learned_mapping.companion.datasets import registry
-from learned_mapping.companion.datasets.manifest import FILE_NAME, SPLITS, Item, Manifest
-from learned_mapping.companion.datasets.registry import SETS, DataSet, builder, find_set, find_sets
-from learned_mapping.companion.regal.graphs import graph_names
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import file_sha256
+from learned_mapping_companion.datasets import registry
+from learned_mapping_companion.datasets.manifest import FILE_NAME, SPLITS, Item, Manifest
+from learned_mapping_companion.datasets.registry import SETS, DataSet, builder, find_set, find_sets
+from learned_mapping_companion.regal.graphs import graph_names
 
 STORED = [item for item in SETS.values() if (item.path / FILE_NAME).exists()]
 

@@ -1,7 +1,7 @@
 """What the book says about the sets, counted by hand on a small one."""
 
-from learned_mapping.companion.datasets.manifest import Item, Manifest, by_split, families
-from learned_mapping.companion.datasets.registry import stored_bytes, stored_manifests
+from learned_mapping_companion.datasets.manifest import Item, Manifest, by_split, families
+from learned_mapping_companion.datasets.registry import stored_bytes, stored_manifests
 
 DIGEST = "0" * 64
 MANIFEST = Manifest(

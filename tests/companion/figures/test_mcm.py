@@ -7,7 +7,6 @@ import pytest
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from by_hand import hand_graph
-from learned_mapping.companion.figures import mcm as figures
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.draw import picture
@@ -18,6 +17,7 @@ from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.style import svg_text
+from learned_mapping_companion.figures import mcm as figures
 
 
 def test_show_is_svg_and_reproducible():

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from learned_mapping.companion.figures import mcm_repair_steps as figures
 from learned_mapping.mcm.repair.solver import LEFT, fix_trace
 from learned_mapping.mcm.rules.constraints import example_graph
+from learned_mapping_companion.figures import mcm_repair_steps as figures
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from learned_mapping_builders.training import pretrain
 
-from learned_mapping.companion.artifact import reported
-from learned_mapping.companion.figures.schematics import schematic
-from learned_mapping.companion.mcm import graphs
-from learned_mapping.companion.mcm import schematics as mcm_schematics
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent.checkpoints import checkpoint_path
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.agent.network import ChipPolicy
 from learned_mapping.style import svg_text
+from learned_mapping_companion.artifact import reported
+from learned_mapping_companion.figures.schematics import schematic
+from learned_mapping_companion.mcm import graphs
+from learned_mapping_companion.mcm import schematics as mcm_schematics
 
 
 def text_of(figure) -> str:

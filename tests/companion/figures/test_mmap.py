@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from learned_mapping.companion.figures.mmap import actions_figure, moves_figure, tradeoff_figure
-from learned_mapping.companion.figures.mmap_results import curves, returns
 from learned_mapping.mmap.draw import layout, picture, tensor_colour
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.actions import toy_program
@@ -11,6 +9,8 @@ from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.draw import live_bytes
 from learned_mapping.programs.program import Program
 from learned_mapping.style import byte_unit, svg_text
+from learned_mapping_companion.figures.mmap import actions_figure, moves_figure, tradeoff_figure
+from learned_mapping_companion.figures.mmap_results import curves, returns
 
 
 def toy_game() -> tuple[Program, Mapping]:

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
-from learned_mapping.companion import results
-from learned_mapping.companion.figures import mmap_results as figures
-from learned_mapping.companion.figures.charts import method_colour
-from learned_mapping.companion.figures.schematics import schematic
-from learned_mapping.companion.mmap.facts import assemble_fig4
 from learned_mapping.style import svg_text
+from learned_mapping_companion import results
+from learned_mapping_companion.figures import mmap_results as figures
+from learned_mapping_companion.figures.charts import method_colour
+from learned_mapping_companion.figures.schematics import schematic
+from learned_mapping_companion.mmap.facts import assemble_fig4
 
 METHODS = ("edit-search", "edit-search-prod")
 

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from by_hand import hand_graph
-from learned_mapping.companion.figures import regal as figures
-from learned_mapping.companion.figures.schematics import schematic
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
@@ -15,6 +13,8 @@ from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.searches.proposals import law_of
 from learned_mapping.style import svg_text
+from learned_mapping_companion.figures import regal as figures
+from learned_mapping_companion.figures.schematics import schematic
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import json
 import pytest
 from learned_mapping_builders.training import mmap_muzero
 
-from learned_mapping.companion.mmap import runs
+from learned_mapping_companion.mmap import runs
 
 PROGRAM = "rnn_0"
 

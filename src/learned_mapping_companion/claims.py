@@ -1,0 +1,469 @@
+"""The papers' claims, each with a rule that turns stored results into a verdict; no verdict is ever typed.
+
+``book/claims.yml`` declares for each claim what is measured and which values count as which verdict. A claim is decided
+by the rows of the methods it names. Where their interval lies on both sides of a threshold of direction it is
+*undecided*. An instance on which a learner has learned less than `LEARNERS` asks for does not count; where no rows are
+left, the claim is *not yet run*; nor does one count on which an arm of the rule has finished no game. Beside a
+learner's verdict stands that of the strongest method without learning, by the same rule.
+"""
+
+import ast
+import itertools
+import math
+import operator
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from learned_mapping import folders
+from learned_mapping.errors import InputError
+from learned_mapping.problem import RULE, SEARCH, problem
+from learned_mapping.programs.json_io import Node, read_bytes
+from learned_mapping_companion import results, statistics
+from learned_mapping_companion.display import Html, escaped, head_row, number, simple_table
+
+REPRODUCED, SAME_DIRECTION, UNDECIDED = "reproduced", "same direction", "undecided"
+NOT_REPRODUCED, NOT_TESTABLE, NOT_YET_RUN = "not reproduced", "not testable here", "not yet run"
+VERDICTS = (REPRODUCED, SAME_DIRECTION, UNDECIDED, NOT_REPRODUCED, NOT_YET_RUN, NOT_TESTABLE)
+LEARNERS: dict[str, dict[str, float]] = {
+    **{name: {"games_worth": 200, "updates": 1000} for name in ("muzero", "prod", "learning-only", "muzero-no-backup")},
+    "ppo": {"updates": 100},
+    **{name: {"updates": 20} for name in ("rl", "rl-sample-credit")},
+    "finetune": {"updates": 20, "pretraining_samples": 20_000},
+    "zeroshot": {"pretraining_samples": 20_000},
+    **{name: {"updates": 1000} for name in ("regal", "regal-cloned", "gas", "idrs")},
+}
+"""Learners -> the least that their rows of these metrics must say on an instance that counts for a
+claim. ``games_worth`` counts the decisions of windows too."""
+MEANING = {
+    "reproduced": "it reaches the paper's number, the least of several, with its whole interval if it has one",
+    "same direction": "it points the same way and stays short of the number",
+    "undecided": "its interval holds both directions",
+    "not reproduced": "it does not",
+    "not yet run": "the method it names has not run, or with fewer games, samples or updates than stated",
+    "not testable here": "what it would take is out of reach, and the table says what",
+}
+PAPERS = {1: "memory mapping", 2: "chips", 3: "scheduling"}
+PROBLEMS = {1: ("mmap",), 2: ("mcm", "silicon"), 3: ("regal",)}
+DRAWS = 2000  # Of a bootstrap over instances.
+DEVIATIONS = 1.96  # From the middle of a normal 95% interval to its end.
+
+NONE = "none"
+KINDS = ("value", "ratio", "difference", "share_better")
+OVER: dict[str, Callable[[list[float]], float]] = {
+    "mean": lambda values: sum(values) / len(values),
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "median": median,
+    "geomean": lambda values: float(statistics.geometric_mean(values)),
+}
+"""Functions by which the values of several instances become one."""
+MAX_CLAIMS = 1000
+ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The number that decides a claim.
+
+    ``value`` is the value of the rows that match; ``ratio`` and ``difference`` compare them, instance by instance, with
+    the rows that match once the keys of `against` replace theirs; ``share_better`` is the share of instances in which
+    they are larger. Several instances become one number as `over` says.
+    """
+
+    kind: str
+    rows: Mapping[str, str]  # Keys of the rows: method, metric, instance or any other column.
+    against: Mapping[str, str] = field(default_factory=dict)
+    over: str = "mean"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The number that a rule measures, and its 95% interval where the rows have one (else the number twice)."""
+
+    value: float
+    low: float
+    high: float
+    instances: int = 1  # That the number is of.
+    runs: int | None = None  # Behind the row with the fewest, where rows say so.
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a paper."""
+
+    id: str
+    paper: int
+    text: str  # The claim, in our words.
+    number: str  # What the paper reports.
+    artifact: str
+    measure: Measure | None = None
+    reproduced: tuple[float, float] = (math.inf, math.inf)
+    """Interval of values, ends included, that reproduce the claim."""
+    same_direction: tuple[float, float] = (math.inf, math.inf)
+    """Interval of values that point the same way without reaching the paper's number."""
+    not_testable: str = ""  # Why the claim cannot be tested here; empty where it can.
+    undecided: str = ""
+    """Why nothing measured here decides the claim, whatever the number; empty where it does."""
+    instances: int = 1
+    """Instances that the claim is about, also where a row over all decides: with fewer it is not yet run."""
+    ours: Mapping[str, str] = field(default_factory=dict)
+    """The keys that replace the paper's method when a learner of ours is measured by the same rule; empty for none."""
+    rival: str = ""  # `NONE` where the claim is of a weakness, so that no rival earns it better.
+    decided_by: str = ""  # In words, who stands in for the paper's method, and why; empty where that one itself runs.
+    printed: str = ""
+    """The paper's number in the unit of the measure, from those in `number`: ``171 / 330``."""
+    unprinted: str = ""  # Why the paper has no such number.
+
+    @property
+    def papers_value(self) -> float | None:
+        """The value of `printed`; None where there is none."""
+        return _value(ast.parse(self.printed, mode="eval").body) if self.printed else None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with the verdict of the stored results."""
+
+    claim: Claim
+    verdict: str  # One of `VERDICTS`.
+    measured: Measured | None = None
+    ours: Measured | None = None  # What our own method reaches by the same rule.
+    rival: "Rival | None" = None  # Where a learner decides: the best method without learning, by the same rule.
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A method without learning in the place of a claim's learner."""
+
+    method: str
+    measured: Measured
+    verdict: str
+
+
+def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
+    """Reads the list of claims; raises `InputError` naming file and field."""
+    import yaml
+
+    path = folders.project_folder() / "book" / "claims.yml" if path is None else Path(path)
+    try:
+        value = yaml.safe_load(read_bytes(path).decode("utf-8"))
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError) as error:
+        raise InputError(path, "", f"not YAML ({' '.join(str(error).split())[:200]})") from None
+    top = Node(value, path).object(("claims",))
+    claims = [_claim(node) for node in top["claims"].elements(MAX_CLAIMS)]
+    for name, count in Counter(claim.id for claim in claims).items():
+        if count > 1:
+            raise InputError(path, name, "two claims have this id")
+    return claims
+
+
+def _claim(node: Node) -> Claim:
+    known = fields(Claim)
+    required = [entry.name for entry in known if entry.default is entry.default_factory is MISSING]
+    cells = node.object(required, [entry.name for entry in known if entry.name not in required])
+    measured = [name for name in ("measure", "reproduced", "same_direction") if name in cells]
+    if ("not_testable" in cells) == bool(measured) or len(measured) not in (0, 3):
+        node.fail("a claim has either 'measure', 'reproduced' and 'same_direction', or 'not_testable'")
+    claim = Claim(**{name: READERS.get(name, Node.string)(cell) for name, cell in cells.items()})
+    (low, high), (least, most) = claim.reproduced, claim.same_direction
+    if max(low, least) > min(high, most):
+        node.fail("between 'reproduced' and 'same_direction' there is a gap")
+    return claim
+
+
+def _value(term: ast.expr) -> float:
+    """The value of a term of plain arithmetic; raises `ValueError` for any other."""
+    match term:
+        case ast.Constant(value=int() | float() as value):
+            return float(value)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+            return ARITHMETIC[type(op)](_value(left), _value(right))
+    raise ValueError("neither a number nor a sum, difference, product or quotient of numbers")
+
+
+def _printed(node: Node) -> str:
+    try:
+        _value(ast.parse(str(node.value), mode="eval").body)
+    except (ValueError, SyntaxError, ZeroDivisionError, RecursionError) as fault:
+        node.fail(str(fault))
+    return str(node.value)
+
+
+def _measure(node: Node) -> Measure:
+    cells = node.object(("kind", "rows"), ("against", "over"))
+    kind = cells["kind"].choice(*KINDS)
+    rows = _words(cells["rows"])
+    against = _words(cells["against"]) if "against" in cells else {}
+    if (kind == "value") == bool(against):
+        node.fail("'against' belongs to every kind but 'value'")
+    return Measure(kind, rows, against, cells["over"].choice(*OVER) if "over" in cells else "mean")
+
+
+def _words(node: Node) -> dict[str, str]:
+    return {key: value.string() for key, value in node.mapping(10).items()}
+
+
+def _interval(node: Node) -> tuple[float, float]:
+    ends = node.elements(2)
+    if len(ends) != 2:
+        node.fail("expected [low, high], null for an open end")
+    low, high = (
+        end.number(-1e300, 1e300) if end.value is not None else open_end
+        for end, open_end in zip(ends, (-math.inf, math.inf))
+    )
+    if low > high:
+        node.fail(f"{low} is above {high}")
+    return low, high
+
+
+READERS: dict[str, Callable[[Node], Any]] = {
+    "paper": lambda node: node.integer(1, 3),
+    "instances": lambda node: node.integer(1, MAX_CLAIMS),
+    "measure": _measure,
+    "reproduced": _interval,
+    "same_direction": _interval,
+    "printed": _printed,
+    "ours": _words,
+}
+"""Readers of a claim's fields; all others are words."""
+
+
+def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
+    """The verdict that a result bears out, by the claim's own rule."""
+    if claim.not_testable:
+        return Judged(claim, NOT_TESTABLE)
+    rows = [] if result is None else result["rows"]
+    ours = measure(replace(claim.measure, rows={**claim.measure.rows, **claim.ours}), rows) if claim.ours else None
+    rows = counting_rows(claim.measure, rows)
+    measured = measure(claim.measure, rows)
+    if measured is None or not _enough(claim, claim.measure, rows):
+        return Judged(claim, NOT_YET_RUN, None, ours)
+    verdict = UNDECIDED if claim.undecided else _verdict(claim, measured)
+    return Judged(claim, verdict, measured, ours, _rival(claim, rows))
+
+
+def _enough(claim: Claim, rule: Measure, rows: list[dict[str, Any]]) -> bool:
+    """Whether both sides of a rule have the instances that a claim is about."""
+    return claim.instances == 1 or len(_counted(rule, rows)) >= claim.instances
+
+
+def _counted(rule: Measure, rows: list[dict[str, Any]]) -> set[str]:
+    """The instances that both sides of a rule have."""
+    selection = {key: value for key, value in rule.rows.items() if value != "all"}
+    there = [_by_instance(rows, {**selection, **keys}) for keys in ({}, rule.against)]
+    return there[0].keys() & there[1].keys()
+
+
+@lru_cache
+def without_learning(paper: int) -> frozenset[str]:
+    """The rules and searches of a paper that learn nothing: no exact method, and no network that changes."""
+    return frozenset(
+        name
+        for part in PROBLEMS[paper]
+        for name, method in problem(part).methods().items()
+        if method.kind in (RULE, SEARCH) and (not method.resumable or method.settings.get("frozen"))
+    )
+
+
+def _rival(claim: Claim, rows: list[dict[str, Any]]) -> Rival | None:
+    """The best by the claim's rule of the methods without learning that the artifact has on the same instances; None
+    where no learner decides the claim, where it is of a weakness, or where nothing else has run there."""
+    rule, known = claim.measure, without_learning(claim.paper)
+    method = rule.rows.get("method", "")
+    if claim.rival == NONE or method not in LEARNERS:
+        return None
+    ending = f"-{method}" if method == "prod" else ""  # the better of a search's mapping and the compiler's
+    others = {rule.against.get("method"), rule.rows.get("baseline")}
+    names = {row["method"] for row in rows if row["method"].removesuffix(ending) in known} - others
+    counted, found = _counted(rule, rows), list[Rival]()
+    for name in sorted(name for name in names if name.endswith(ending)):
+        its = replace(rule, rows={**rule.rows, "method": name})
+        measured = measure(its, rows)
+        if measured is not None and counted <= _counted(its, rows):
+            found.append(Rival(name, measured, _verdict(claim, measured)))
+    smaller = claim.reproduced[0] == -math.inf
+    return min(found, key=lambda r: r.measured.value if smaller else -r.measured.value, default=None)
+
+
+def _verdict(claim: Claim, measured: Measured) -> str:
+    """Reproduced or in the same direction only where the whole interval is; undecided where it holds both sides."""
+    (low, high), (least, most) = claim.reproduced, claim.same_direction
+    if low <= measured.low and measured.high <= high:
+        return REPRODUCED
+    if min(low, least) <= measured.low and measured.high <= max(high, most):
+        return SAME_DIRECTION
+    if measured.high < min(low, least) or measured.low > max(high, most):
+        return NOT_REPRODUCED
+    return UNDECIDED
+
+
+def counting_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of instances that count: every learner that a rule names has behind it what `LEARNERS` asks for, and no
+    method that it names, and whose games are counted, has finished none. Where the rule names its instance, or the
+    learners' rows are of all together, it is all rows or none."""
+    short, named = set[str](), rule.rows.get("instance")
+    for method in {rule.rows.get("method"), rule.rows.get("baseline"), rule.against.get("method")} - {None}:
+        mine = [row for row in rows if row["method"] == method]
+        deciding = {row["instance"] for row in mine if row["metric"] == rule.rows.get("metric")} - {"all"}
+        deciding &= {named} if named not in (None, "all") else deciding
+        for metric, least in ({"games": 1} | LEARNERS.get(method, {})).items():
+            counts = [row for row in mine if row["metric"] == metric]
+            counts = [row for row in counts if row["instance"] == named] or counts
+            if not counts and metric in LEARNERS.get(method, {}):
+                return []
+            asked = {row["instance"] for row in counts}
+            short |= {row["instance"] for row in counts if row["value"] is None or row["value"] < least}
+            short |= deciding - asked if asked & deciding and metric in LEARNERS.get(method, {}) else set()
+    if short and ("instance" in rule.rows or "all" in short):
+        return []
+    return [row for row in rows if row["instance"] not in short]
+
+
+def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:
+    """The number a rule asks for, with its interval; None where rows are missing.
+
+    The interval of one row is its own, of a contrast of two rows what their intervals allow at most. Of several
+    instances it is a bootstrap: instances are drawn anew, and each drawn value moves by its own interval.
+    """
+    ours = _by_instance(rows, rule.rows)
+    if rule.kind == "value":
+        return _joined(rule, [(entry,) for entry in ours.values()]) if ours else None
+    theirs = _by_instance(rows, {**rule.rows, **rule.against})
+    if "instance" in rule.against:  # one instance compared with another
+        pairs = list(zip(ours.values(), theirs.values()))
+    else:
+        pairs = [(ours[name], theirs[name]) for name in ours if name in theirs]
+    if not pairs or (rule.kind == "ratio" and any(b.low <= 0 for _, b in pairs)):
+        return None
+    return _joined(rule, pairs)
+
+
+CONTRASTS: dict[str, Callable[..., float]] = {
+    "value": lambda a: a,
+    "ratio": operator.truediv,
+    "difference": operator.sub,
+    "share_better": lambda a, b: float(a > b),
+}
+"""The number of an instance, of what both sides of a rule have there."""
+
+
+def _joined(rule: Measure, sides: list[tuple[Measured, ...]]) -> Measured:
+    """One number of several instances, and its interval."""
+    of, over = CONTRASTS[rule.kind], OVER[rule.over]
+    runs = min((entry.runs for pair in sides for entry in pair if entry.runs), default=None)
+    values = [of(*(entry.value for entry in pair)) for pair in sides]
+    if len(sides) == 1 or rule.over in ("min", "max"):
+        ends = [[of(*corner) for corner in itertools.product(*((e.low, e.high) for e in pair))] for pair in sides]
+        return Measured(over(values), over(list(map(min, ends))), over(list(map(max, ends))), len(sides), runs)
+    rng, drawn = random.Random(0), []
+    for _ in range(DRAWS):
+        chosen = rng.choices(sides, k=len(sides))
+        drawn.append(over([of(*(_moved(entry, rng) for entry in pair)) for pair in chosen]))
+    drawn.sort()
+    return Measured(over(values), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1], len(sides), runs)
+
+
+def _moved(entry: Measured, rng: random.Random) -> float:
+    """A draw from what a row's interval says of it: normal to both sides, each as wide as that side."""
+    if entry.low == entry.high:
+        return entry.value
+    far = rng.gauss(0.0, 1.0) / DEVIATIONS
+    return entry.value + far * (entry.high - entry.value if far > 0 else entry.value - entry.low)
+
+
+def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[str, Measured]:
+    by_instance = {}
+    for row in rows:
+        if row["instance"] == "all" and "instance" not in keys:
+            continue  # a summary over instances is none of them
+        numeric = isinstance(row["value"], int | float) and not isinstance(row["value"], bool)
+        if numeric and all(str(row.get(key)) == value for key, value in keys.items()):
+            ends = (row.get(end) for end in ("low", "high"))
+            value = float(row["value"])
+            low, high = (value if end is None else float(end) for end in ends)
+            by_instance[row["instance"]] = Measured(value, low, high, runs=row.get("n"))
+    return by_instance
+
+
+def judge_all() -> list[Judged]:
+    """Every claim with its verdict from the stored ``full`` results."""
+    claims = read_claims()
+    stored = {name: results.stored(name) for name in {claim.artifact for claim in claims}}
+    return [judge(claim, stored[claim.artifact]) for claim in claims]
+
+
+def verdict_counts(judged: list[Judged]) -> Html:
+    """The number of claims with each verdict, paper by paper."""
+    papers = sorted({item.claim.paper for item in judged})
+    counts = {paper: Counter(item.verdict for item in judged if item.claim.paper == paper) for paper in papers}
+    head = head_row(["verdict", *(f"paper {paper}" for paper in papers), "all"])
+    body = ""
+    for verdict in VERDICTS:
+        cells = [counts[paper][verdict] for paper in papers]
+        numbers = "".join(f"<td>{cell}</td>" for cell in [*cells, sum(cells)])
+        body += f'<tr><th scope="row" title="{escaped(MEANING[verdict])}">{escaped(verdict)}</th>{numbers}</tr>'
+    return simple_table(f"{len(judged)} claims by verdict", head, Html(body))
+
+
+def earned_without_learning(judged: list[Judged]) -> tuple[int, int]:
+    """(claims of strength that a learner earns, reproduced or in the same direction; how many of them the strongest
+    method without learning earns as well, or better)."""
+    rank = {REPRODUCED: 2, SAME_DIRECTION: 1}
+    earned = [item for item in judged if item.rival is not None and item.verdict in rank]
+    return len(earned), sum(rank.get(item.rival.verdict, 0) >= rank[item.verdict] for item in earned)
+
+
+def claims_table(judged: list[Judged], paper: int) -> Html:
+    """The claims of one paper: what it says, the verdict, its number, and others by the same rule: a learner of ours,
+    and the strongest method without learning."""
+    head = head_row(("claim", "verdict, measured", "the paper's number", "others by the same rule"))
+    body = ""
+    for item in judged:
+        claim = item.claim
+        if claim.paper != paper:
+            continue
+        text = escaped(claim.text)
+        for reason in (claim.not_testable, claim.undecided):
+            text += f"<br><em>{escaped(reason)}</em>" if reason else ""
+        if claim.decided_by:
+            text += f"<br><em>Decided by {escaped(claim.decided_by)}.</em>"
+        others = []
+        if item.ours:
+            others.append(f"ours <code>{escaped(claim.ours['method'])}</code>{_cell(item.ours)}")
+        if item.rival:
+            name = f"without learning <code>{escaped(item.rival.method)}</code>"
+            others.append(f"{name}: {escaped(item.rival.verdict)}{_cell(item.rival.measured)}")
+        over = claim.measure.over if claim.measure else ""
+        body += (
+            f'<tr><td class="lm-wrap">{text}<br><code>{escaped(claim.artifact)}</code></td>'
+            f'<td class="lm-wrap lm-verdict"><b>{escaped(item.verdict)}</b>{_cell(item.measured, over)}</td>'
+            f'<td class="lm-wrap lm-narrow">{escaped(claim.number)}</td>'
+            f'<td class="lm-wrap lm-narrow">{"<br>".join(others)}</td></tr>'
+        )
+    return simple_table(f"Paper {paper}: {PAPERS[paper]}", head, Html(body))
+
+
+EXTREMES = {"min": "the least", "max": "the most"}
+
+
+def _cell(measured: Measured | None, over: str = "") -> str:
+    """A number on a new line, and its interval on another; what it is an extreme of, and that its rows are of one
+    run."""
+    if measured is None:
+        return ""
+    shown = f"<br>{number(measured.value)}"
+    if measured.low != measured.high:
+        shown += f"<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
+    about = [f"{EXTREMES[over]} of {measured.instances}"] if over in EXTREMES and measured.instances > 1 else []
+    about += ["n = 1"] if measured.runs == 1 else []
+    return shown + (f"<br><small>{', '.join(about)}</small>" if about else "")

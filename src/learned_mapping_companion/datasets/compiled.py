@@ -1,0 +1,42 @@
+"""The set ``compiled``: the sixty workloads of paper 1, compiled, with the compiler's own mapping beside each."""
+
+from pathlib import Path
+from typing import Any
+
+from learned_mapping.errors import InputError
+from learned_mapping.mmap.mapping import Mapping, read_mapping
+from learned_mapping.programs.formats import read_program
+from learned_mapping.programs.json_io import read_json
+from learned_mapping.programs.program import Program
+from learned_mapping_companion.datasets.manifest import Manifest
+from learned_mapping_companion.datasets.registry import SETS, stored_manifest
+
+CHECKS = "checks.json"
+"""The file that says how far the set can be trusted: what ``builders.compiled_checks`` writes of each program."""
+
+
+def manifest() -> Manifest:
+    """The manifest of the set; raises `InputError` where it is missing or damaged."""
+    return stored_manifest("compiled")
+
+
+def names() -> tuple[str, ...]:
+    """The sixty: names the paper gives first, then by family."""
+    return tuple(item.name for item in manifest().items)
+
+
+def load(name: str) -> tuple[Program, Mapping]:
+    """A stored program and the compiler's own mapping; raises `InputError` for an unknown name."""
+    if name not in names():
+        raise InputError("compiled program", name, "is none of the sixty; `lmap data list --files` names them")
+    folder = SETS["compiled"].path
+    program = read_program(folder / f"{name}.json.gz")
+    return program, read_mapping(folder / f"{name}.mapping.json.gz", program)
+
+
+def read_checks(path: Path) -> dict[str, dict[str, Any]]:
+    """The records of `CHECKS` by program; empty where there is no file."""
+    if not path.exists():
+        return {}
+    node = read_json(path, "checks")
+    return {k: v.value for k, v in node.object(("schema", "programs"))["programs"].mapping(1000).items()}

@@ -1,0 +1,125 @@
+"""Inside the agent: one training on each program of Table 2, and what its network then knows (`mmap.agent.inside`)."""
+
+from typing import Any
+
+import numpy as np
+
+from learned_mapping_companion import table
+from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.mmap import runs
+from learned_mapping_companion.mmap.table2 import LARGE, workloads
+from learned_mapping_companion.statistics import mean_difference
+from learned_mapping_companion.table import Record, Row, row, rows
+
+AGENT, HEAD, MORE = "muzero", "policy head", "32 simulations"
+ARMS = {AGENT: "search", MORE: "more", HEAD: "head"}
+"""Who plays whole games -> the name in the records."""
+EARLY = 0.2
+"""Share of the training after which is looked a first time, while much is left to learn."""
+SECONDS, SECONDS_LARGE = 300.0, 600.0
+"""CPU seconds of training, compilation apart; for programs above `table2.LARGE` buffers."""
+SEEDS = 3  # At most.
+STEPS = 5  # Decisions that are imagined in a row.
+DECISIONS, LEAST_GAMES, MOST_GAMES = 200_000, 16, 64
+"""Decisions of whole games with the search and without, and the least and most games for them."""
+TEMPERATURE = 0.25  # At which these are played.
+QUALITIES = (
+    "rank_correlation", "moving_rank_correlation", "logit_rank_correlation", "scatter",
+    "share_gain", "share_same", "alternatives",
+)  # fmt: skip
+"""Metrics of `mmap.agent.inside.compared`, a row each."""
+
+
+def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Trains an agent for ``seconds`` of CPU and looks inside: its curve, and the findings of `mmap.agent.inside`."""
+    from learned_mapping.learning.loop import Log, train
+    from learned_mapping.mmap.agent import inside
+    from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
+    from learned_mapping.mmap.agent.config import config_for
+
+    program, _ = runs.load(instance)
+    agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed)
+    agent.compile()
+    budget, log = AgentBudget(seconds=config["seconds"], samples=config.get("samples"), cpu=True), Log(None)
+    agent.start(budget)
+    count = config.get("games", int(np.clip(DECISIONS // program.num_buffers, LEAST_GAMES, MOST_GAMES)))
+    train(agent, lambda: budget.spent() or budget.seconds >= EARLY * config["seconds"], log=log)
+    since = budget.seconds
+    early = {
+        "outcomes": inside.compared(inside.outcomes(agent, inside.along_best(agent))),
+        "whole_games": inside.played(agent, count, TEMPERATURE)[0],
+    }
+    budget.skip(since)
+    train(agent, budget.spent, log=log)
+    spent, along = budget.seconds, inside.along_best(agent)
+    games, actions = inside.played(agent, count, TEMPERATURE)
+    return runs.judged(program, runs.replayed(program, "".join(map(str, along.guide.actions)))) | {
+        "samples": budget.samples,
+        "seconds": spent,
+        "updates": float(agent.learner.updates),
+        "decisions": float(agent.decisions),
+        "log": runs.thinned(log.rows),
+        "early": early,
+        "unroll": inside.unroll(agent, inside.along(agent, actions), STEPS),
+        "outcomes": inside.compared(inside.outcomes(agent, along)),
+        "tree": inside.searched(agent, along),
+        "whole_games": games,
+    }
+
+
+def plan_inside(profile: str, seeds: int) -> list[Run]:
+    """One training and a look on each program; long runs, and in ``quick`` none."""
+    planned = []
+    for name in workloads(profile) if profile != "quick" else ():
+        large = runs.num_buffers(name) > LARGE
+        config = {"seconds": SECONDS_LARGE if large else SECONDS, "program": runs.program_digest(name)}
+        planned += [Run("mmap.inside", AGENT, name, config, seed, long=True) for seed in range(min(seeds, SEEDS))]
+    return planned
+
+
+def assemble_inside(profile: str, records: list[Record]) -> Record:
+    """Per program: the curve of the value error; of imagined rewards the rank correlation after k
+    steps, with their pairs (of the first seed), and the mean error over the mean size; of Q against
+    exact outcomes the rank correlation; whole games with the search and without, and their
+    difference, its interval over trainings and their games; the tree of one decision."""
+    entries: list[Row] = []
+    for (name, method), group in table.grouped(records).items():
+        agents = [record["result"] for record in group]
+        about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}
+        entries += runs.learning_rows(name, method, agents)
+        entries.append(table.summary_row(name, method, "return", [r["costs"]["return"] for r in agents], **about))
+        outcomes = [result["outcomes"] for result in agents]
+        entries += rows(name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(agents))
+        early = [result["early"] for result in agents]
+        for prefix, looks in (("early_", early), ("", agents)):
+            scores = {
+                arm: {str(i): look["whole_games"][key] for i, look in enumerate(looks)} for arm, key in ARMS.items()
+            }
+            for arm in (AGENT, MORE):
+                ends = mean_difference(scores[arm], scores[HEAD], over_tasks=len(agents) > 1)
+                entries.append(table.interval_row(name, arm, f"{prefix}search_gain", ends, n=len(group), baseline=HEAD))
+            for arm, games in scores.items():
+                means = [np.mean(look) for look in games.values()]
+                entries.append(table.mean_row(name, arm, f"{prefix}whole_games", means))
+        curve = [look for look in agents[0]["log"] if look["value_error"] is not None]
+        shown = {"x": [look["updates"] for look in curve], "x_unit": "updates"}
+        for metric in ("value_error", "entropy"):
+            y = [look[metric] for look in curve]
+            entries.append(row(name, method, metric, y[-1], n=1, curve={**shown, "y": y}))
+        for k, look in enumerate(agents[0]["unroll"]):
+            steps = [result["unroll"][k] for result in agents]
+            cells = {key: look[key] for key in ("step", "pairs", "error", "size")}
+            correlation = _mean(steps, "rank_correlation")
+            entries.append(row(name, method, "reward_correlation", correlation, n=len(agents), **cells))
+            share = _mean(steps, "error") / max(_mean(steps, "size"), 1e-9)
+            entries.append(row(name, method, "reward_error", share, n=len(agents), step=look["step"]))
+        correlation = _mean([look["outcomes"] for look in early], "rank_correlation")
+        entries.append(row(name, method, "early_rank_correlation", correlation, n=len(agents)))
+        tree = {key: value for key, value in agents[0]["tree"].items() if key != "changes_mind"}
+        entries.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))
+    return table.assembled(entries) | runs.counted(records)
+
+
+def _mean(outcomes: list[dict[str, Any]], key: str) -> float | None:
+    values = [outcome[key] for outcome in outcomes if outcome[key] is not None]
+    return float(np.mean(values)) if values else None

@@ -1,0 +1,127 @@
+"""The worth of a law to BRKGA, against the noise of a run: how much a reward can teach, by the length of the run.
+
+All laws of a graph start from one population and go on with the same random numbers, as in a
+training. The noise is the spread of laws that say nothing, drawn from a network of random weights.
+"""
+
+import numpy as np
+
+from learned_mapping.regal.agent.features import NODE_FEATURES, Features, features
+from learned_mapping.regal.agent.policy import BINS, policy_for, sample, training_of, untrained
+from learned_mapping.regal.agent.rollouts import rollouts
+from learned_mapping.regal.methods import floor
+from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.rules.levels import freed_bytes, rank_share
+from learned_mapping.regal.searches.list_schedule import upward_rank
+from learned_mapping.regal.searches.random_numbers import stream
+from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.regal.graphs import DATASETS, graph_names, load_graph
+from learned_mapping_companion.regal.methods import brought
+from learned_mapping_companion.table import Record, Row, assembled, gap_row, row
+
+LAWS = ("order", "devices", "both", "learned")
+LEARNED = {"runtime": "regal", "memory": "regal-cloned"}
+"""Objective -> the learner whose laws, drawn once, are ``learned``."""
+EVALUATIONS = {"quick": (500, 1060)} | dict.fromkeys(("full", "paper"), (500, 1060, 2020, 5000))
+GRAPHS = {"quick": 3, "full": 16, "paper": 16}
+DRAWS = 16
+"""Laws that say nothing, of a graph, length and stream."""
+STREAMS = 3
+ROOM = 1.02
+"""A graph on which the longest uniform run comes this close to what no schedule can beat has nothing to gain."""
+RULES = {"memory": ("eigenvector_2", 2.0), "runtime": ("balanced_4_1", 8.0)}
+"""Objective -> the smooth vector whose halves are the devices, and the bin of an op's own side."""
+
+
+def rule_bins(instance: Instance, seen: Features, part: str = "both") -> np.ndarray:
+    """[N, d + 1, 2] int8, the bins of a written law on two devices, ``devices`` or ``order`` alone,
+    or ``both``.
+
+    An op's priority is Beta(1 + 7 r, 8 - 7 r), r the rank of the bytes that it frees or, for
+    running time, of the longest path from it; its affinity for the device of its side of a smooth
+    vector is Beta(b, 1), and for the other Beta(1, b), by `RULES`.
+    """
+    bins = uniform_bins(instance)
+    vector, strength = RULES[instance.objective]
+    if part != "order":
+        side = seen.nodes[:, NODE_FEATURES.index(vector)] > 0
+        for device in (0, 1):
+            bins[np.arange(len(side)), device, np.where(side == bool(device), 0, 1)] = BINS.index(strength)
+    if part != "devices":
+        rank = rank_share(freed_bytes(instance) if instance.objective == "memory" else upward_rank(instance))
+        parameters = np.stack([1 + 7 * rank, 8 - 7 * rank], axis=1)
+        bins[:, -1] = np.abs(np.log(parameters)[..., None] - np.log(BINS)).argmin(axis=-1)
+    return bins
+
+
+def cut_bins(instance: Instance, seen: Features) -> np.ndarray:
+    """[N, d + 1, 2] int8, for running time, the bins of the spectral cut as a law: Beta(8, 1) for
+    the affinity of an op's own side of `RULES`'s vector, nothing said of the others, and Beta(.5 to
+    4, 8) for its priority, by the longest path from it."""
+    bins, rank = uniform_bins(instance), rank_share(upward_rank(instance))
+    side = seen.nodes[:, NODE_FEATURES.index(RULES["runtime"][0])] > 0
+    bins[np.arange(len(side)), side.astype(int), 0] = BINS.index(8.0)
+    bins[:, -1, 0] = np.minimum(4 * rank, 3).astype(np.int8)
+    bins[:, -1, 1] = BINS.index(8.0)
+    return bins
+
+
+def uniform_bins(instance: Instance) -> np.ndarray:
+    """[N, d + 1, 2] int8, the bins of uniform laws."""
+    return np.full((instance.graph.num_ops, instance.pair.devices + 1, 2), BINS.index(1.0), np.int8)
+
+
+def plan_effect(profile: str, seeds: int) -> list[Run]:
+    runs = []
+    for dataset, (kind, objective) in DATASETS.items():
+        config = {"kind": kind, "split": "test", "objective": objective, "evaluations": list(EVALUATIONS[profile])}
+        config["graphs"] = list(graph_names(kind)[: GRAPHS[profile]])
+        for more in brought(LEARNED[objective], dataset)[:1]:
+            runs += [Run("regal.effect", LEARNED[objective], dataset, config | more, seed) for seed in range(STREAMS)]
+    return runs
+
+
+def effect(method: str, instance: str, config: Record, seed: int) -> Record:
+    """Runs BRKGA with uniform mutants, with each of `LAWS` and with `DRAWS` laws that say nothing;
+    `method` is the learner of ``learned``, with its ``network``.
+
+    Returns:
+      Graph name -> ``costs``, the ratios to uniform mutants by law and length; ``noise``, the variance of the
+      logarithm of the others by length; and whether the graph leaves `ROOM`.
+    """
+    effects = {}
+    training = training_of(method, config["objective"])
+    for number, name in enumerate(config["graphs"]):
+        problem = Instance(load_graph(config["kind"], name, config["split"]), objective=config["objective"])
+        seen, rng = features(problem), np.random.default_rng([seed, number])
+        learned = policy_for(problem, config["network"], training).choices(problem, rng)
+        laws = [uniform_bins(problem), *(rule_bins(problem, seen, part) for part in LAWS[:-1]), learned]
+        laws += list(sample(untrained(problem, seed).probabilities(problem), DRAWS, rng))
+        costs = np.array([
+            rollouts(problem.arrays, np.stack(laws), BINS, stream(seed, number, evaluations), evaluations)
+            for evaluations in config["evaluations"]
+        ])  # fmt: skip
+        ratios = costs[:, 1 : 1 + len(LAWS)] / costs[:, :1]
+        effects[name] = {
+            "costs": dict(zip(LAWS, ratios.T.tolist())),
+            "noise": np.log(costs[:, 1 + len(LAWS) :]).var(axis=1, ddof=1).tolist(),
+            "room": bool(costs[-1, 0] > ROOM * floor(problem)),
+        }
+    return {"graphs": effects}
+
+
+def assemble_effect(profile: str, records: list[Record]) -> Record:
+    """Rows by dataset, law and ``evaluations``: ``effect_percent``, the cost over uniform mutants', a geometric mean
+    over the graphs that leave room and the streams; and ``noise_percent`` of laws that say nothing."""
+    entries: list[Row] = []
+    for dataset in DATASETS:
+        runs = [r["result"]["graphs"] for r in records if r["instance"] == dataset]
+        roomy = [name for name in (runs[0] if runs else ()) if all(one_run[name]["room"] for one_run in runs)]
+        for k, evaluations in enumerate(EVALUATIONS[profile] if roomy else ()):
+            more = {"evaluations": evaluations, "graphs": len(roomy)}
+            for law in LAWS:
+                ratios = {name: [one_run[name]["costs"][law][k] for one_run in runs] for name in roomy}
+                entries.append(gap_row(dataset, law, "effect_percent", ratios, **more))
+            variance = np.mean([one_run[name]["noise"][k] for one_run in runs for name in roomy])
+            entries.append(row(dataset, "noise", "noise_percent", 100 * np.sqrt(variance), **more))
+    return assembled(entries)
