@@ -115,7 +115,6 @@ CASES = {
     "display:simple_table": lambda: ["title", "head", "body"],
     "display:provenance_line": lambda: [results.load("mcm.table1") | {"data": {"a set": "changed"}}],
     "display:show_result": (["display:find_artifact", "results:stored"], lambda: ["mcm.table1"]),
-    "pages:provenance": (["results:load"], lambda: ["mcm.table1"]),
     "settings:annealing": (["settings:_read"], list),
     "settings:policy": (["settings:_read"], list),
     "settings:silicon": (["settings:_read"], list),
@@ -155,9 +154,9 @@ OUR_WORDS = {
     "claims:verdict_counts", "datasets.words:totals", "datasets.words:bert", "datasets.words:benchmark",
     "datasets.tables:sets_table", "datasets.tables:checks_table", "mmap.tables:programs_table",
     "figures.mcm_repair_steps:repair_table", "mcm.toy:rules_table", "mcm.toy:chips_table", "mcm.toy:most_chips_table",
-    "mcm.toy:trained_policies", "regal.from_cut:from_cut_table", "settings:laws",
+    "mcm.toy:trained_policies", "regal.from_cut:from_cut_table", "settings:laws", "pages:provenance",
 }  # fmt: skip
-"""They show numbers, and names of their own."""
+"""They show numbers, and names of their own; the last one is `display.provenance_line` of a stored result."""
 
 
 def named(place: str):
