@@ -1,4 +1,5 @@
-"""Valid repairs per second on one core by graph, updates of the policy, and the gains of all single moves."""
+"""Valid repairs per second on one core by graph, updates of the policy, and the gains of all single
+moves."""
 
 import time
 from collections.abc import Sequence
@@ -21,12 +22,19 @@ from learned_mapping.programs.synthetic import random_graph
 from learned_mapping_companion.datasets.registry import builder
 
 CHIPS = 36
-GRAPHS = {"bert_large_inference": 10_000.0, "densenet121_inference": None, "inception_inference": None}
+GRAPHS = {
+    "bert_large_inference": 10_000.0,
+    "densenet121_inference": None,
+    "inception_inference": None,
+}
 """Graph -> least valid repairs per second on one core, where there is a bar."""
 
 
-def benchmark(graphs: Sequence[str] = tuple(GRAPHS), *, count: int = 1000, repeats: int = 3) -> list[dict[str, Any]]:
-    """Rows with keys name, value, unit and bar (None where there is none); CPU time, best of `repeats`."""
+def benchmark(
+    graphs: Sequence[str] = tuple(GRAPHS), *, count: int = 1000, repeats: int = 3
+) -> list[dict[str, Any]]:
+    """Rows with keys name, value, unit and bar (None where there is none); CPU time, best of
+    `repeats`."""
     rows: list[dict[str, Any]] = []
     for name in graphs:
         graph = fold_cheap_sources(builder("zoo").graph(name))
@@ -43,8 +51,19 @@ def benchmark(graphs: Sequence[str] = tuple(GRAPHS), *, count: int = 1000, repea
                 repaired = repair_batch(arrays, CHIPS, **options)
                 seconds = min(seconds, time.process_time() - start)
             label = f"{name} ({graph.num_ops} ops), {mode}"
-            valid = float(np.mean([is_valid(row, graph.op_edges) for row in repaired[:: max(1, count // 100)]]))
-            rows.append({"name": f"{label}: repairs", "value": count / seconds, "unit": "1/s", "bar": GRAPHS.get(name)})
+            valid = float(
+                np.mean(
+                    [is_valid(row, graph.op_edges) for row in repaired[:: max(1, count // 100)]]
+                )
+            )
+            rows.append(
+                {
+                    "name": f"{label}: repairs",
+                    "value": count / seconds,
+                    "unit": "1/s",
+                    "bar": GRAPHS.get(name),
+                }
+            )
             rows.append({"name": f"{label}: valid", "value": valid, "unit": "share", "bar": 1.0})
     return rows + learning() + credits_of_moves()
 
@@ -53,20 +72,32 @@ LEARNER_OPS, LEARNER_CHIPS, UPDATES, MOST_SECONDS = 150, 12, 50, 2.0
 
 
 def learning() -> list[dict[str, Any]]:
-    """CPU seconds of `UPDATES` updates of ``rl``, a credit for each op included, once everything is compiled."""
+    """CPU seconds of `UPDATES` updates of ``rl``, a credit for each op included, once everything is
+    compiled."""
     config = agent_config()
-    task = Task(random_graph(np.random.default_rng(0), "layered", LEARNER_OPS), ChipPackage(chips=LEARNER_CHIPS))
+    task = Task(
+        random_graph(np.random.default_rng(0), "layered", LEARNER_OPS),
+        ChipPackage(chips=LEARNER_CHIPS),
+    )
     policy, env, seconds = make_policy(config), PartitionEnv(task.model, task.arrays), 0.0
     for updates in (2, UPDATES):
         rng, start = np.random.default_rng(0), time.process_time()
-        learn(policy, new_learned(policy, rng), env, rng, Budget(samples=updates * config.rollouts), learning=True)
+        learn(
+            policy,
+            new_learned(policy, rng),
+            env,
+            rng,
+            Budget(samples=updates * config.rollouts),
+            learning=True,
+        )
         seconds = time.process_time() - start
     name = f"rl, {task.model.graph.num_ops} ops, {UPDATES} updates"
     return [{"name": name, "value": seconds, "unit": "s", "bar": MOST_SECONDS}]
 
 
 def credits_of_moves(repeats: int = 200) -> list[dict[str, Any]]:
-    """CPU microseconds an edge to know all single moves of a partition, on graphs of growing size."""
+    """CPU microseconds an edge to know all single moves of a partition, on graphs of growing
+    size."""
     rows = []
     for ops in (150, 600, 2400):
         graph = random_graph(np.random.default_rng(0), "layered", ops)
@@ -81,5 +112,12 @@ def credits_of_moves(repeats: int = 200) -> list[dict[str, Any]]:
         for _ in range(repeats):
             single_moves(arrays, y, latencies)
         microseconds = (time.process_time() - start) / repeats / len(graph.op_edges) * 1e6
-        rows.append({"name": f"all single moves, {ops} ops", "value": microseconds, "unit": "µs an edge", "bar": None})
+        rows.append(
+            {
+                "name": f"all single moves, {ops} ops",
+                "value": microseconds,
+                "unit": "µs an edge",
+                "bar": None,
+            }
+        )
     return rows

@@ -1,5 +1,5 @@
-"""How fast the game and the agent are: exact steps per second in random legal play with Drop-backup, and how that grows
-with size; decisions per second of the agent, learning included."""
+"""How fast the game and the agent are: exact steps per second in random legal play with
+Drop-backup, and how that grows with size; decisions per second of the agent, learning included."""
 
 import math
 import multiprocessing
@@ -27,16 +27,19 @@ AGENT_BARS = {
     "alexnet_train_batch_32": 5_000, "wavenet_coherent_batch32": 3_000, "AlphaTensor": 3_000,
     "tensor2tensor_transformer_bf16": 3_000,
 }  # fmt: skip
-"""Program -> decisions per CPU second of one core to reach from `WARM_SECONDS` on, self-play and learning together."""
+"""Program -> decisions per CPU second of one core to reach from `WARM_SECONDS` on, self-play and
+learning together."""
 WARM_SECONDS, AGENT_SECONDS = 60.0, 20.0
 ENV_SIZES = {300: 64, 3_000: 16, 9_000: 8}
 """Buffers -> games side by side in the JAX environment."""
 MOST_MOVES = 300
-"""Of a game there, so that a long program takes no longer; every move works on all of the program's arrays."""
+"""Of a game there, so that a long program takes no longer; every move works on all of the program's
+arrays."""
 
 
 def scarce_program(num_buffers: int) -> Program:
-    """A program of which 30 % fits at a time, whose copies take as long as the program, with long alias groups."""
+    """A program of which 30 % fits at a time, whose copies take as long as the program, with long
+    alias groups."""
     rng = np.random.default_rng(num_buffers)
     return builder("synthetic_programs").random_program(
         rng, num_buffers, alias_fraction=0.15, alias_chain=0.5, fast_fraction=0.3, copy_ratio=1.0
@@ -44,7 +47,8 @@ def scarce_program(num_buffers: int) -> Program:
 
 
 def kernel_rate(num_buffers: int, seed: int, seconds: float = 1.0, repeats: int = 5) -> float:
-    """Steps per CPU second of one process, the best of `repeats`; decisions taken back count, as they are made."""
+    """Steps per CPU second of one process, the best of `repeats`; decisions taken back count, as
+    they are made."""
     game, rng = Game(scarce_program(num_buffers)), np.random.default_rng(seed)
 
     def moves_of_a_game() -> int:
@@ -64,11 +68,14 @@ def kernel_rate(num_buffers: int, seed: int, seconds: float = 1.0, repeats: int 
 
 def random_action(key: jax.Array, state: env.EnvState) -> jax.Array:
     """A uniformly random legal action; 0 when the game is over."""
-    return jnp.argmax(jnp.where(state.position.legal, jax.random.uniform(key, (3,), jnp.float32), -1.0))
+    return jnp.argmax(
+        jnp.where(state.position.legal, jax.random.uniform(key, (3,), jnp.float32), -1.0)
+    )
 
 
 def env_rate(num_buffers: int, capacity: int, repeats: int = 5) -> float:
-    """Steps per second of the JAX environment, compile apart, the best of `repeats`; 0 if a game was not exact."""
+    """Steps per second of the JAX environment, compile apart, the best of `repeats`; 0 if a game
+    was not exact."""
     moves = min(num_buffers, MOST_MOVES)
     with env.exact():
         program = env.env_program(scarce_program(num_buffers))
@@ -91,8 +98,8 @@ def env_rate(num_buffers: int, capacity: int, repeats: int = 5) -> float:
 
 
 def agent_rates(name: str) -> tuple[float, float]:
-    """Decisions per CPU second of a training on a compiled program: in its first `AGENT_SECONDS`, and in as many from
-    `WARM_SECONDS` on."""
+    """Decisions per CPU second of a training on a compiled program: in its first `AGENT_SECONDS`,
+    and in as many from `WARM_SECONDS` on."""
     program, _ = compiled.load(name)
     agent, rates = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed=0), []
     for seconds in (AGENT_SECONDS, WARM_SECONDS - AGENT_SECONDS, AGENT_SECONDS):
@@ -107,22 +114,36 @@ def agent_rates(name: str) -> tuple[float, float]:
 
 
 def benchmark() -> list[dict]:
-    """Rows of name, value, unit and bar: the kernel by size on two cores, its growth, the JAX environment."""
+    """Rows of name, value, unit and bar: the kernel by size on two cores, its growth, the JAX
+    environment."""
     rows, per_step = [], {}
     with multiprocessing.get_context("spawn").Pool(CORES) as pool:
         for num_buffers, bar in BARS.items():
-            rate = sum(pool.starmap(kernel_rate, [(num_buffers, seed) for seed in range(CORES)], chunksize=1))
+            rate = sum(
+                pool.starmap(
+                    kernel_rate, [(num_buffers, seed) for seed in range(CORES)], chunksize=1
+                )
+            )
             per_step[num_buffers] = CORES / rate
             name = f"game kernel, {num_buffers:,} buffers, {CORES} processes"
             rows.append({"name": name, "value": rate, "unit": "steps/s", "bar": bar})
     sizes = np.log(list(per_step))
     exponent = float(np.polyfit(sizes, [math.log(seconds) for seconds in per_step.values()], 1)[0])
-    rows.append({"name": "game kernel, CPU seconds per step ~ buffers^", "value": exponent, "unit": "", "bar": None})
+    rows.append(
+        {
+            "name": "game kernel, CPU seconds per step ~ buffers^",
+            "value": exponent,
+            "unit": "",
+            "bar": None,
+        }
+    )
     for size, games in ENV_SIZES.items():
         capacity = env.capacity_for(scarce_program(size))
         name = f"JAX environment, {size:,} buffers, {games} games, {capacity} slots"
         bar = ENV_BAR if size == min(ENV_SIZES) else None
-        rows.append({"name": name, "value": env_rate(size, capacity), "unit": "steps/s", "bar": bar})
+        rows.append(
+            {"name": name, "value": env_rate(size, capacity), "unit": "steps/s", "bar": bar}
+        )
     for name, bar in AGENT_BARS.items():
         windows = (f"first {AGENT_SECONDS:.0f} s", None), (f"from {WARM_SECONDS:.0f} s on", bar)
         for rate, (when, least) in zip(agent_rates(name), windows):

@@ -1,4 +1,5 @@
-"""How fast 5,000 evaluations are, beside the public BRKGA package and against the size of the graph."""
+"""How fast 5,000 evaluations are, beside the public BRKGA package and against the size of the
+graph."""
 
 import heapq
 import time
@@ -20,7 +21,8 @@ EVALUATIONS = 5000
 BARS_S = {100: 0.1, 1000: 1.5}
 """Ops -> most CPU seconds of one core for `EVALUATIONS`."""
 LAWS, ROLLOUT_EVALUATIONS, LEAST_ROLLOUTS = 64, 500, 400.0
-"""Runs of a group, evaluations of each, and least runs per second, as a training of 100 ops needs them."""
+"""Runs of a group, evaluations of each, and least runs per second, as a training of 100 ops needs
+them."""
 LEAST_SPEEDUP = 8.0
 """Over the public package with a decoder in Python, on the same graph in the same process."""
 
@@ -33,13 +35,21 @@ def instance_of(num_ops: int) -> Instance:
 def benchmark(
     sizes: Sequence[int] = (50, 100, 200, 500, 1000, 2000, 5000), *, repeats: int = 3
 ) -> list[dict[str, str | float | None]]:
-    """Rows with keys name, value, unit and bar (None where there is none); CPU seconds, best of `repeats`."""
+    """Rows with keys name, value, unit and bar (None where there is none); CPU seconds, best of
+    `repeats`."""
     brkga(instance_of(10), np.random.default_rng(0), Budget(samples=200))  # compiles
     rows, measured = [], {}
     for size in sizes:
         instance = instance_of(size)
         measured[size] = best_of(repeats, lambda instance=instance: _ours(instance))
-        rows.append(_row(f"BRKGA, {EVALUATIONS:,} evaluations, {size:,} ops", measured[size], "s", BARS_S.get(size)))
+        rows.append(
+            _row(
+                f"BRKGA, {EVALUATIONS:,} evaluations, {size:,} ops",
+                measured[size],
+                "s",
+                BARS_S.get(size),
+            )
+        )
     if 100 in measured:
         instance = instance_of(100)
         choices = np.random.default_rng(0).integers(0, len(BINS), (LAWS, 100, 3, 2))
@@ -48,22 +58,44 @@ def benchmark(
         group()  # compiles
         rows.append(_row(name, LAWS / best_of(repeats, group), "1/s", LEAST_ROLLOUTS))
         rows.append(
-            _row("the same in steps of a training: laws drawn, runs, estimator, gradient", _training(), "1/s", None)
+            _row(
+                "the same in steps of a training: laws drawn, runs, estimator, gradient",
+                _training(),
+                "1/s",
+                None,
+            )
         )
         python = best_of(1, lambda: peer(instance, PythonDecoder(instance)))
         compiled = best_of(1, lambda: peer(instance, _CompiledDecoder(instance)))
         rows.append(_row("brkga-mp-ipr, decoder in Python, 100 ops", python, "s", None))
         rows.append(_row("brkga-mp-ipr, our compiled decoder, 100 ops", compiled, "s", None))
-        rows.append(_row("speed over brkga-mp-ipr, decoder in Python", python / measured[100], "times", LEAST_SPEEDUP))
-        rows.append(_row("speed over brkga-mp-ipr, our compiled decoder", compiled / measured[100], "times", None))
+        rows.append(
+            _row(
+                "speed over brkga-mp-ipr, decoder in Python",
+                python / measured[100],
+                "times",
+                LEAST_SPEEDUP,
+            )
+        )
+        rows.append(
+            _row(
+                "speed over brkga-mp-ipr, our compiled decoder",
+                compiled / measured[100],
+                "times",
+                None,
+            )
+        )
     return rows
 
 
 def _training() -> float:
-    """Runs per second of REINFORCE's steps on graphs of 100 ops, after the first step, which compiles."""
+    """Runs per second of REINFORCE's steps on graphs of 100 ops, after the first step, which
+    compiles."""
     graphs = [random_graph(np.random.default_rng([100, i]), "layered", 100) for i in range(10)]
     stages = (Stage(1.0, ROLLOUT_EVALUATIONS, LAWS, len(graphs), 100),)
-    agent = ReinforceAgent([Instance(graph) for graph in graphs], ReinforceConfig(stages, seconds=1e6))
+    agent = ReinforceAgent(
+        [Instance(graph) for graph in graphs], ReinforceConfig(stages, seconds=1e6)
+    )
     while agent.iterations < 2 or len(agent._uniform) < len(graphs):
         agent.iterate(lambda: False)
     before, started = agent.rollouts, time.process_time()
@@ -90,7 +122,8 @@ def _ours(instance: Instance) -> None:
 
 
 def peer(instance: Instance, decoder: object) -> float:
-    """Runs brkga-mp-ipr (Andrade et al. 2021, plain BRKGA by its parameters) for `EVALUATIONS`; its best fitness."""
+    """Runs brkga-mp-ipr (Andrade et al. 2021, plain BRKGA by its parameters) for `EVALUATIONS`; its
+    best fitness."""
     from brkga_mp_ipr.algorithm import BrkgaMpIpr
     from brkga_mp_ipr.enums import Sense
     from brkga_mp_ipr.types import BrkgaParams
@@ -119,12 +152,16 @@ class _CompiledDecoder:
 
 
 class PythonDecoder:
-    """Decoder and simulator as one would write them in Python: lists, a heap, no arrays. Two devices, rendezvous."""
+    """Decoder and simulator as one would write them in Python: lists, a heap, no arrays. Two
+    devices, rendezvous."""
 
     def __init__(self, instance: Instance):
         graph = instance.graph
         self.instance, self.graph = instance, graph
-        self.seconds, self.weights = instance.arrays.seconds.tolist(), graph.op_weight_bytes.tolist()
+        self.seconds, self.weights = (
+            instance.arrays.seconds.tolist(),
+            graph.op_weight_bytes.tolist(),
+        )
         self.bytes, self.is_output = graph.tensor_bytes.tolist(), graph.tensor_is_output.tolist()
         self.producer = graph.tensor_producer.tolist()
         self.consumers = [graph.consumers(t).tolist() for t in range(graph.num_tensors)]
@@ -185,5 +222,7 @@ class PythonDecoder:
 
     def _use(self, tensor, device, uses, held, place) -> None:
         uses[tensor][device] -= 1
-        if not uses[tensor][device] and not (self.is_output[tensor] and place[self.producer[tensor]] == device):
+        if not uses[tensor][device] and not (
+            self.is_output[tensor] and place[self.producer[tensor]] == device
+        ):
             held[device] -= self.bytes[tensor]

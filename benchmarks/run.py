@@ -1,8 +1,9 @@
 """``make bench``: each paper's benchmarks, one after the other, each in a fresh process.
 
-A module of this folder exposes ``benchmark() -> list of {"name", "value", "unit", "bar"}`` and, where a row needs
-two cores, says so by ``CORES = 2``; all others are pinned to one core. ``bar`` is what the project wants
-to reach, or None; a value in seconds has to stay below its bar, any other has to reach it.
+A module of this folder exposes ``benchmark() -> list of {"name", "value", "unit", "bar"}`` and,
+where a row needs two cores, says so by ``CORES = 2``; all others are pinned to one core. ``bar`` is
+what the project wants to reach, or None; a value in seconds has to stay below its bar, any other
+has to reach it.
 """
 
 import argparse
@@ -34,7 +35,8 @@ with open(int(sys.argv[2]), "w") as pipe:
 
 
 def run(module: str) -> list[dict[str, Any]]:
-    """The rows of one module's benchmark, from a process of its own; raises RuntimeError where it fails."""
+    """The rows of one module's benchmark, from a process of its own; raises RuntimeError where it
+    fails."""
     read, write = os.pipe()
     with os.fdopen(read) as results:
         process = subprocess.Popen(
@@ -82,7 +84,10 @@ def main(arguments: list[str] | None = None) -> int:
         width = max([len(row["name"]) for row in rows], default=0)
         for row in rows:
             bar = "" if row.get("bar") is None else f"bar {row['bar']:>12,.6g}"
-            line = f"{row['name']:<{width}}  {row['value']:>14,.6g} {row['unit']:<16} {bar:<18} {verdict(row)}"
+            line = (
+                f"{row['name']:<{width}}  {row['value']:>14,.6g} {row['unit']:<16} {bar:<18}"
+                f" {verdict(row)}"
+            )
             print(line.rstrip())
     for fault in faults:
         print(fault, file=sys.stderr)

@@ -1,7 +1,8 @@
-"""Builds the book (`make book`): executes the chapters in parallel, renders them strictly, checks the pages.
+"""Builds the book (`make book`): executes the chapters in parallel, renders them strictly, checks
+the pages.
 
-Any warning, any error in a cell and any resource a page would load from elsewhere fails the build, every time. When
-nothing has changed since the last success there is nothing to do.
+Any warning, any error in a cell and any resource a page would load from elsewhere fails the build,
+every time. When nothing has changed since the last success there is nothing to do.
 """
 
 import argparse
@@ -27,10 +28,12 @@ HTML = BOOK / "_build" / "html"
 SUCCESS = BOOK / "_build" / "last_success"
 READ_BY_BUILD = ("src", "data", "book", "requirements.lock", "_config.yml", "pyproject.toml")
 KERNEL_ENVIRONMENT = {
-    "JUPYTER_PREFER_ENV_PATH": "1",  # a kernel of the same name in the user's home would run another Python
+    # a kernel of the same name in the user's home would run another Python
+    "JUPYTER_PREFER_ENV_PATH": "1",
     "JUPYTER_PLATFORM_DIRS": "1",
     "IPYTHONDIR": str(BOOK / "_build" / "ipython"),  # nor may the user's start-up files take part
-    "JUPYTER_RUNTIME_DIR": str(BOOK / "_build" / "jupyter"),  # nothing is written outside the project
+    # nothing is written outside the project
+    "JUPYTER_RUNTIME_DIR": str(BOOK / "_build" / "jupyter"),
     "MPLCONFIGDIR": str(BOOK / "_build" / "matplotlib"),
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     "LEARNED_MAPPING_STATIC": "1",  # the pages have no kernel to turn knobs
@@ -41,19 +44,31 @@ KERNEL_ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-    "JAX_COMPILATION_CACHE_DIR": str(PROJECT / "build" / "jax-cache"),  # of which several pages need the same
+    # of which several pages need the same
+    "JAX_COMPILATION_CACHE_DIR": str(PROJECT / "build" / "jax-cache"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
 }
-TRAINS = ("mmap/agent", "regal/learner", "your-agent", "mmap/methods", "mcm/learners", "regal/methods")
+TRAINS = (
+    "mmap/agent",
+    "regal/learner",
+    "your-agent",
+    "mmap/methods",
+    "mcm/learners",
+    "regal/methods",
+)
 """Pages that take longest: begun first, so that no core waits for the last of them."""
 KEPT_CACHES = 2
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Builds the book.")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="chapters executed at a time")
+    parser.add_argument(
+        "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="chapters executed at a time"
+    )
     parser.add_argument("--force", action="store_true", help="build even when nothing has changed")
-    parser.add_argument("--readme-picture", action="store_true", help="write the picture of the README, and no book")
+    parser.add_argument(
+        "--readme-picture", action="store_true", help="write the picture of the README, and no book"
+    )
     arguments = parser.parse_args()
     if arguments.readme_picture:
         picture = explorables.explorable_pictures.readme_picture(explorables.data_of("layouts"))
@@ -61,7 +76,12 @@ def main() -> int:
         return 0
     start = time.perf_counter()
     digest = execution_cache.digest_of(READ_BY_BUILD)
-    if not arguments.force and (HTML / "index.html").exists() and SUCCESS.exists() and SUCCESS.read_text() == digest:
+    if (
+        not arguments.force
+        and (HTML / "index.html").exists()
+        and SUCCESS.exists()
+        and SUCCESS.read_text() == digest
+    ):
         print(f"Nothing has changed since the last build. Open {HTML / 'index.html'}")
         return 0
     SUCCESS.unlink(missing_ok=True)  # a failure must not be followed by a skip
@@ -83,13 +103,16 @@ def main() -> int:
 
 def quiet_kernels() -> None:
     """Keeps the kernels' advice about their transport out of the build's output."""
-    profile = Path(KERNEL_ENVIRONMENT["IPYTHONDIR"]) / "profile_default" / "ipython_kernel_config.py"
+    profile = (
+        Path(KERNEL_ENVIRONMENT["IPYTHONDIR"]) / "profile_default" / "ipython_kernel_config.py"
+    )
     profile.parent.mkdir(parents=True, exist_ok=True)
     profile.write_text("get_config().IPKernelApp.log_level = 40\n")
 
 
 def copy_mathjax() -> None:
-    """Takes MathJax's single file out of the installed wheel: it is served with the pages, not kept in the sources."""
+    """Takes MathJax's single file out of the installed wheel: it is served with the pages, not kept
+    in the sources."""
     for file in importlib.metadata.files("sphinx-mathjax-offline") or ():
         if file.name == "tex-svg.js":
             target = BOOK / "extra" / "vendor" / "mathjax" / "tex-svg.js"
@@ -102,19 +125,26 @@ def copy_mathjax() -> None:
 def prune_caches() -> None:
     """Drops the outputs of older code, but for the latest."""
     folder = execution_cache.cache_path().parent
-    old = sorted((p for p in folder.glob("*") if p.is_dir()), key=lambda p: p.stat().st_mtime, reverse=True)
+    old = sorted(
+        (p for p in folder.glob("*") if p.is_dir()), key=lambda p: p.stat().st_mtime, reverse=True
+    )
     for path in old[KEPT_CACHES:]:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def chapters() -> list[Path]:
     """The text notebooks among the pages."""
-    paths = sorted(path for path in BOOK.rglob("*.md") if not {"_build", ".ipynb_checkpoints"} & set(path.parts))
+    paths = sorted(
+        path
+        for path in BOOK.rglob("*.md")
+        if not {"_build", ".ipynb_checkpoints"} & set(path.parts)
+    )
     return [path for path in paths if "\nkernelspec:" in path.read_text(encoding="utf-8")[:1000]]
 
 
 def execute_chapters(jobs: int) -> bool:
-    """Executes the chapters whose output is not cached, those that train first; returns whether all succeeded."""
+    """Executes the chapters whose output is not cached, those that train first; returns whether all
+    succeeded."""
     from jupyter_cache import get_cache
 
     cache_path = execution_cache.cache_path()
@@ -124,7 +154,10 @@ def execute_chapters(jobs: int) -> bool:
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(max(jobs, 1), mp_context=context) as pool:
         futures = {pool.submit(explorables.data_of, name): name for name in explorables.SCRIPTS}
-        order = sorted(chapters(), key=lambda path: path.relative_to(BOOK).with_suffix("").as_posix() not in TRAINS)
+        order = sorted(
+            chapters(),
+            key=lambda path: path.relative_to(BOOK).with_suffix("").as_posix() not in TRAINS,
+        )
         pending = {pool.submit(execute_chapter, path, cache_path): path for path in order}
         for future in concurrent.futures.as_completed(futures):
             future.result()
@@ -135,12 +168,16 @@ def execute_chapters(jobs: int) -> bool:
                 failed = True
                 print(f"book: {name}: failed\n{fault}", file=sys.stderr)
             else:
-                print(f"  {name}: {f'executed in {seconds:.0f} s' if seconds else 'cached'}", flush=True)
+                print(
+                    f"  {name}: {f'executed in {seconds:.0f} s' if seconds else 'cached'}",
+                    flush=True,
+                )
     return not failed
 
 
 def execute_chapter(path: Path, cache_path: Path) -> tuple[float, str]:
-    """Executes one chapter into the cache; returns (seconds, the traceback of a cell that failed or nothing)."""
+    """Executes one chapter into the cache; returns (seconds, the traceback of a cell that failed or
+    nothing)."""
     from jupyter_cache import get_cache
     from jupyter_cache.base import CacheBundleIn
     from jupyter_cache.executors.utils import single_nb_execution
@@ -162,10 +199,17 @@ def execute_chapter(path: Path, cache_path: Path) -> tuple[float, str]:
 
 
 def render() -> bool:
-    """Renders every page anew, so that a warning shows each time; returns whether there was none."""
+    """Renders every page anew, so that a warning shows each time; returns whether there was
+    none."""
     shutil.rmtree(HTML, ignore_errors=True)
     shutil.rmtree(BOOK / "_build" / ".doctrees", ignore_errors=True)
-    command = [str(Path(sys.executable).parent / "jupyter-book"), "build", "book", "--path-output", "book"]
+    command = [
+        str(Path(sys.executable).parent / "jupyter-book"),
+        "build",
+        "book",
+        "--path-output",
+        "book",
+    ]
     command += ["--config", "_config.yml", "-n", "-W", "--keep-going", "--all", "-q"]
     return subprocess.run(command, cwd=PROJECT).returncode == 0
 

@@ -1,6 +1,8 @@
-"""Opens the pages in JupyterLab (`make lab`), as the notebooks that they download as, in ``build/lab``.
+"""Opens the pages in JupyterLab (`make lab`), as the notebooks that they download as, in
+``build/lab``.
 
-A notebook that the reader has changed stays, also where its page is another by now; delete it for the page's own.
+A notebook that the reader has changed stays, also where its page is another by now; delete it for
+the page's own.
 """
 
 import hashlib
@@ -20,7 +22,8 @@ NOT_PAGES = {"_build", ".ipynb_checkpoints"}
 
 
 def write(folder: Path = FOLDER) -> list[str]:
-    """Writes every page that has changed as a notebook; returns those that stay because the reader has changed them."""
+    """Writes every page that has changed as a notebook; returns those that stay because the reader
+    has changed them."""
     kept = []
     for source in sorted(path for path in BOOK.rglob("*.md") if not NOT_PAGES & set(path.parts)):
         page = source.relative_to(BOOK).with_suffix("").as_posix()
@@ -47,7 +50,10 @@ def main() -> None:
     for page in write():
         print(f"lab: {page}.ipynb has changes of yours and stays as it is", file=sys.stderr)
     jupyter = str(Path(sys.executable).parent / "jupyter")
-    os.execv(jupyter, [jupyter, "lab", str(FOLDER / "index.ipynb"), "--notebook-dir", str(FOLDER), *sys.argv[1:]])
+    os.execv(
+        jupyter,
+        [jupyter, "lab", str(FOLDER / "index.ipynb"), "--notebook-dir", str(FOLDER), *sys.argv[1:]],
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""One PDF of the book (`make pdf`): the rendered pages joined into one document, printed by a headless Chromium."""
+"""One PDF of the book (`make pdf`): the rendered pages joined into one document, printed by a
+headless Chromium."""
 
 import os
 import shutil
@@ -14,14 +15,23 @@ BOOK = Path(__file__).resolve().parent
 HTML = BOOK / "_build" / "html"
 TARGET = BOOK / "_build" / "learned-mapping.pdf"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-pdf-header-footer")
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-pdf-header-footer",
+)
 PATIENCE_S = 600
 
 
 def pages() -> list[str]:
     """The pages in the order of the contents, such as ``mmap/play``."""
     contents = yaml.safe_load((BOOK / "_toc.yml").read_text())
-    return [contents["root"], *(chapter["file"] for part in contents["parts"] for chapter in part["chapters"])]
+    return [
+        contents["root"],
+        *(chapter["file"] for part in contents["parts"] for chapter in part["chapters"]),
+    ]
 
 
 def anchor(page: str, name: str) -> str:
@@ -42,9 +52,15 @@ def article(page: str) -> Tag:
         parts = urlsplit(link["href"])
         if parts.scheme:
             continue
-        inside = os.path.normpath(os.path.join(os.path.dirname(page), parts.path)) if parts.path else f"{page}.html"
+        inside = (
+            os.path.normpath(os.path.join(os.path.dirname(page), parts.path))
+            if parts.path
+            else f"{page}.html"
+        )
         target = inside.removesuffix(".html")
-        link["href"] = "#" + (anchor(target, parts.fragment) if parts.fragment else anchor(target, "page"))
+        link["href"] = "#" + (
+            anchor(target, parts.fragment) if parts.fragment else anchor(target, "page")
+        )
     for fold in body.find_all("details", class_="lm-fold"):
         fold["open"] = ""
     for image in body.find_all("img", src=True):
@@ -54,7 +70,9 @@ def article(page: str) -> Tag:
 
 
 def main() -> int:
-    browser = os.environ.get("CHROMIUM") or next((b for name in BROWSERS if (b := shutil.which(name))), None)
+    browser = os.environ.get("CHROMIUM") or next(
+        (b for name in BROWSERS if (b := shutil.which(name))), None
+    )
     if browser is None:
         print("pdf: no Chromium is installed: set CHROMIUM to one", file=sys.stderr)
         return 2
@@ -78,12 +96,21 @@ def main() -> int:
     joined = HTML / "whole-book.html"
     joined.write_text(str(whole), encoding="utf-8")
     try:
-        command = [browser, *FLAGS, "--virtual-time-budget=120000", f"--print-to-pdf={TARGET}", joined.as_uri()]
+        command = [
+            browser,
+            *FLAGS,
+            "--virtual-time-budget=120000",
+            f"--print-to-pdf={TARGET}",
+            joined.as_uri(),
+        ]
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S)
     finally:
         joined.unlink()
     if done.returncode or not TARGET.exists():
-        print(f"pdf: the browser failed: {done.stderr.decode(errors='replace').strip()[-300:]}", file=sys.stderr)
+        print(
+            f"pdf: the browser failed: {done.stderr.decode(errors='replace').strip()[-300:]}",
+            file=sys.stderr,
+        )
         return 1
     print(f"Wrote {TARGET}, {TARGET.stat().st_size / 1e6:.1f} MB")
     return 0

@@ -8,7 +8,8 @@ from learned_mapping.programs.program import Program, Step, program_of_steps
 
 
 def hand_graph(num_ops: int, edges: Iterable[tuple[int, int]], **fields: Any) -> ComputationGraph:
-    """A graph whose op i makes tensor i, of 1 byte and in no time unless `fields` of `make_graph` say otherwise."""
+    """A graph whose op i makes tensor i, of 1 byte and in no time unless `fields` of `make_graph`
+    say otherwise."""
     edges = list(edges)
     defaults = {
         "name": "by hand",
@@ -41,9 +42,11 @@ def hand_program(
     fast_bytes: int = 8,
     copy_bytes_per_s: float = 4.0,
 ) -> Program:
-    """Buffers (step, tensor, is_output); tensors of 4 bytes unless `sizes` has them; `aliases`: buffer -> group.
+    """Buffers (step, tensor, is_output); tensors of 4 bytes unless `sizes` has them; `aliases`:
+    buffer -> group.
 
-    Step t takes `best_s[t]` (1 s by default), and `saving_s` more for each of its buffers that lies in HBM.
+    Step t takes `best_s[t]` (1 s by default), and `saving_s` more for each of its buffers that lies
+    in HBM.
     """
     sizes = dict.fromkeys(sorted({tensor for _, tensor, _ in uses}), 4) | (sizes or {})
     names, steps = list(sizes), []

@@ -1,4 +1,5 @@
-"""Small valid files of every format, and the command that reads each, for the tests of the command line."""
+"""Small valid files of every format, and the command that reads each, for the tests of the command
+line."""
 
 import copy
 import json
@@ -89,7 +90,13 @@ COSTGRAPH = """node { name: "a" id: 0 compute_cost: 5 output_info { size: 1024 }
 node { name: "b" id: 1 compute_cost: 7 input_info { preceding_node: 0 preceding_port: 0 } output_info { size: 64 } }
 node { name: "c" id: 2 compute_cost: 7 control_input: 1 is_final: true }
 """
-VALID = {"graph": GRAPH, "program": PROGRAM, "mapping": MAPPING, "partition": PARTITION, "schedule": SCHEDULE}
+VALID = {
+    "graph": GRAPH,
+    "program": PROGRAM,
+    "mapping": MAPPING,
+    "partition": PARTITION,
+    "schedule": SCHEDULE,
+}
 
 
 def edited(kind: str, *path: str | int, value: Any = None, drop: bool = False) -> dict[str, Any]:
@@ -108,11 +115,34 @@ def edited(kind: str, *path: str | int, value: Any = None, drop: bool = False) -
 def command(kind: str, path: Path, folder: Path) -> list[str]:
     """The command line that reads a file of this kind; instances of solutions lie in `folder`."""
     if kind in ("graph", "costgraph"):
-        return ["solve", "regal", str(path), "--method", "list-scheduler", "--out", str(folder / "out.json")]
+        return [
+            "solve",
+            "regal",
+            str(path),
+            "--method",
+            "list-scheduler",
+            "--out",
+            str(folder / "out.json"),
+        ]
     if kind == "program":
-        return ["solve", "mmap", str(path), "--method", "random", "--samples", "1", "--out", str(folder / "out.json")]
+        return [
+            "solve",
+            "mmap",
+            str(path),
+            "--method",
+            "random",
+            "--samples",
+            "1",
+            "--out",
+            str(folder / "out.json"),
+        ]
     paper = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}[kind]
-    return ["check", paper, str(folder / ("program.json" if paper == "mmap" else "graph.json")), str(path)]
+    return [
+        "check",
+        paper,
+        str(folder / ("program.json" if paper == "mmap" else "graph.json")),
+        str(path),
+    ]
 
 
 def run(capsys, *arguments: object) -> tuple[int, str, str]:

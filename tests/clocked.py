@@ -1,7 +1,9 @@
-"""A run by itself: ``python clocked.py PROBLEM METHOD FILE SECONDS OPTIONS JUMP``, its account as JSON.
+"""A run by itself: ``python clocked.py PROBLEM METHOD FILE SECONDS OPTIONS JUMP``, its account as
+JSON.
 
-Its clock jumps by `JUMP` seconds whenever a kernel is first compiled or loaded, JAX traces or compiles, or a module is
-imported: what a budget pays for stands in its seconds, however busy the machine is. With a jump of 0 nothing is new.
+Its clock jumps by `JUMP` seconds whenever a kernel is first compiled or loaded, JAX traces or
+compiles, or a module is imported: what a budget pays for stands in its seconds, however busy the
+machine is. With a jump of 0 nothing is new.
 """
 
 import json
@@ -42,13 +44,32 @@ def main(name: str, method: str, file: str, seconds: str, options: str, jump: st
     sys.meta_path.insert(0, Imports)
     cpu = not float(jump)
     if not cpu:
-        budget.time = types.SimpleNamespace(perf_counter=lambda: time.process_time() + float(jump) * len(events))
+        budget.time = types.SimpleNamespace(
+            perf_counter=lambda: time.process_time() + float(jump) * len(events)
+        )
     chosen, since = problem(name), time.perf_counter()
     task = chosen.task(chosen.read(file), **json.loads(options))
     rules = method.endswith("+")  # as a user has it who does not say --alone
-    result = solve(chosen, task, method.rstrip("+"), seconds=float(seconds), cpu=cpu, alone=not rules, strict=True)
+    result = solve(
+        chosen,
+        task,
+        method.rstrip("+"),
+        seconds=float(seconds),
+        cpu=cpu,
+        alone=not rules,
+        strict=True,
+    )
     wall = time.perf_counter() - since
-    print(json.dumps({"samples": result.samples, "seconds": result.seconds, "wall": wall, "events": events[-9:]}))
+    print(
+        json.dumps(
+            {
+                "samples": result.samples,
+                "seconds": result.seconds,
+                "wall": wall,
+                "events": events[-9:],
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

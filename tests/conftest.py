@@ -1,5 +1,6 @@
-"""What all tests share: JAX's compiled functions are kept in ``build/``, as numba keeps its own beside the package; and
-the modules of ``data/builders`` can be imported, as `learned_mapping_builders`."""
+"""What all tests share: JAX's compiled functions are kept in ``build/``, as numba keeps its own
+beside the package; and the modules of ``data/builders`` can be imported, as
+`learned_mapping_builders`."""
 
 import json
 import os
@@ -8,11 +9,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).resolve().parents[1] / "build" / "jax-cache"))
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).resolve().parents[1] / "build" / "jax-cache")
+)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 os.environ["LEARNED_MAPPING_CALIBRATION_S"] = "0.1"
-# Most of the time goes to XLA's compiling of what runs a few times; without optimising it takes two thirds as long.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+# Most of the time goes to XLA's compiling of what runs a few times; without optimising it takes two
+# thirds as long.
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+)
 
 import pytest
 
@@ -44,7 +50,8 @@ mmap.solve(toy_program(), "packing", samples=20)
 
 
 def pytest_sessionstart(session):
-    """Where several workers are to begin with nothing compiled, each would compile the same for a minute."""
+    """Where several workers are to begin with nothing compiled, each would compile the same for a
+    minute."""
     compiled = any(Path(os.environ.get("NUMBA_CACHE_DIR", os.devnull)).rglob("*.nbc"))
     if getattr(session.config.option, "numprocesses", None) and not compiled:
         for process in [subprocess.Popen([sys.executable, "-c", code]) for code in FIRST]:
@@ -53,7 +60,8 @@ def pytest_sessionstart(session):
 
 @pytest.fixture(autouse=True)
 def _silent_compiling(monkeypatch):
-    """What a command says on stderr does not depend on which test compiled first; `test_wheel` sees the first use."""
+    """What a command says on stderr does not depend on which test compiled first; `test_wheel` sees
+    the first use."""
     monkeypatch.setattr(compiling, "SILENT_S", 1e6)
 
 

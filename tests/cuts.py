@@ -1,4 +1,5 @@
-"""Runs that end before their end: by their samples, by their seconds, by Ctrl-C, by a kill; each at a stated place."""
+"""Runs that end before their end: by their samples, by their seconds, by Ctrl-C, by a kill; each at
+a stated place."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -18,8 +19,8 @@ class Killed(BaseException):
 
 @contextmanager
 def cut(monkeypatch, how: str, place: int) -> Iterator[dict[str, float]]:
-    """The limits of a run that ends at a place: after so many samples, when a clock is asked or a sample is judged for
-    that time. What ends it is not raised further."""
+    """The limits of a run that ends at a place: after so many samples, when a clock is asked or a
+    sample is judged for that time. What ends it is not raised further."""
     asked = {"spent": 0, "record": 0}
     spent, record = Budget.spent, Budget.record
 
@@ -44,11 +45,14 @@ def cut(monkeypatch, how: str, place: int) -> Iterator[dict[str, float]]:
 
 
 def assert_same_state(one, other) -> None:
-    """Two checkpoints hold the same arrays, to the bit, and the same header but for what a clock measured."""
+    """Two checkpoints hold the same arrays, to the bit, and the same header but for what a clock
+    measured."""
     (arrays, header), (others, another) = read_checkpoint(one), read_checkpoint(other)
     assert list(arrays) == list(others)
     different = [name for name in arrays if arrays[name].tobytes() != others[name].tobytes()]
-    assert not different, f"{len(different)} of {len(arrays)} arrays differ, {different[0]} among them"
+    assert not different, (
+        f"{len(different)} of {len(arrays)} arrays differ, {different[0]} among them"
+    )
     assert without_clocks(header) == without_clocks(another)
 
 
@@ -59,8 +63,11 @@ def without_clocks(value):
     return value
 
 
-def assert_goes_on(monkeypatch, tmp_path, run: Callable, places: dict[str, tuple[int, ...]], samples: int) -> None:
-    """A run of so many samples leaves one state, in one go or cut in two, by each end at each of its places.
+def assert_goes_on(
+    monkeypatch, tmp_path, run: Callable, places: dict[str, tuple[int, ...]], samples: int
+) -> None:
+    """A run of so many samples leaves one state, in one go or cut in two, by each end at each of
+    its places.
 
     Args:
       run: of a checkpoint's path and limits.

@@ -1,4 +1,5 @@
-"""Twenty graphs as other tools write them: layers, training steps, several parts, weights as ops, bare numbers."""
+"""Twenty graphs as other tools write them: layers, training steps, several parts, weights as ops,
+bare numbers."""
 
 from collections.abc import Iterator
 
@@ -37,22 +38,41 @@ def training(n: int) -> Edges:
 
 def random_dag(n: int, seed: int) -> Edges:
     rng = np.random.default_rng(seed)
-    return {i: sorted({int(j) for j in rng.integers(max(i - 8, 0), i, 2)}) if i else [] for i in range(n)}
+    return {
+        i: sorted({int(j) for j in rng.integers(max(i - 8, 0), i, 2)}) if i else []
+        for i in range(n)
+    }
 
 
 def with_weights(edges: Edges) -> Edges:
     """Each op but the first reads a weight that is an op of its own."""
     n = len(edges)
-    return {op: [*read, n + op] if op else read for op, read in edges.items()} | {n + op: [] for op in range(1, n)}
+    return {op: [*read, n + op] if op else read for op, read in edges.items()} | {
+        n + op: [] for op in range(1, n)
+    }
 
 
 def foreign_graphs() -> Iterator[ComputationGraph]:
-    plain = [layers(30), residual(60), branches(8, 4), branches(4, 9), u_shaped(20), training(15), random_dag(80, 1)]
-    parts = [side_by_side(training(12), training(12)), side_by_side(layers(20), branches(4, 5), u_shaped(8)),
-             side_by_side(*[training(6)] * 4), side_by_side(random_dag(40, 2), layers(3))]  # fmt: skip
+    plain = [
+        layers(30),
+        residual(60),
+        branches(8, 4),
+        branches(4, 9),
+        u_shaped(20),
+        training(15),
+        random_dag(80, 1),
+    ]
+    parts = [
+        side_by_side(training(12), training(12)),
+        side_by_side(layers(20), branches(4, 5), u_shaped(8)),
+        side_by_side(*[training(6)] * 4),
+        side_by_side(random_dag(40, 2), layers(3)),
+    ]
     for seed, edges in enumerate(plain + parts):
         yield exported(edges, seed, style=("flop", "numbers", "seconds")[seed % 3])
-    for seed, edges in enumerate([layers(30), residual(40), u_shaped(15), training(12), branches(5, 4)], 100):
+    for seed, edges in enumerate(
+        [layers(30), residual(40), u_shaped(15), training(12), branches(5, 4)], 100
+    ):
         yield exported(with_weights(edges), seed, weights=True, style=("flop", "numbers")[seed % 2])
     for seed, edges in enumerate(
         [residual(45), random_dag(60, 3), training(14), side_by_side(layers(9), layers(25))], 200

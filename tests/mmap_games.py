@@ -18,14 +18,28 @@ from learned_mapping.programs.program import Program
 from learned_mapping_companion.datasets.manifest import Item, Manifest
 
 SMALL = AgentConfig(
-    games=16, moves=16, cold_games=4, simulations=4, width=32, latent=16, id_width=4, batch=64, updates=8,
-    unroll=2, learning_rate=3e-3, average=0.5, replay=4000, evaluate_every=0, evaluation_games=16,
-)  # fmt: skip
+    games=16,
+    moves=16,
+    cold_games=4,
+    simulations=4,
+    width=32,
+    latent=16,
+    id_width=4,
+    batch=64,
+    updates=8,
+    unroll=2,
+    learning_rate=3e-3,
+    average=0.5,
+    replay=4000,
+    evaluate_every=0,
+    evaluation_games=16,
+)
 """An agent that trains in seconds."""
 
 
 def hard_program(seed: int, num_buffers: int | None = None) -> Program:
-    """A synthetic program with alias groups, tight memory and a slow copy engine, all drawn from the seed."""
+    """A synthetic program with alias groups, tight memory and a slow copy engine, all drawn from
+    the seed."""
     rng = np.random.default_rng(seed)
     return random_program(
         rng,
@@ -53,7 +67,9 @@ def random_returns(program: Program, count: int) -> np.ndarray:
 
 def random_action(key: jax.Array, state: env.EnvState) -> jax.Array:
     """A uniformly random legal action; 0 when the game is over."""
-    return jnp.argmax(jnp.where(state.position.legal, jax.random.uniform(key, (3,), jnp.float32), -1.0))
+    return jnp.argmax(
+        jnp.where(state.position.legal, jax.random.uniform(key, (3,), jnp.float32), -1.0)
+    )
 
 
 def as_mapping(program: Program, game: PlayedGame) -> Mapping:
@@ -66,7 +82,9 @@ def games(program: Program, seed: int) -> list[PlayedGame]:
     preferences = rng.standard_normal((program.num_buffers, 3)) + np.array([1.0, 1.0, 0.0])
     copying = preferences.copy()
     copying[program.buffer_is_output, 1] -= 3.0
-    by_preference = [played(program, Game.play_preferences, item) for item in (preferences, copying)]
+    by_preference = [
+        played(program, Game.play_preferences, item) for item in (preferences, copying)
+    ]
     return [played(program, Game.play_random, rng), *by_preference]
 
 
@@ -81,7 +99,9 @@ def stacked(programs: Sequence[Program]) -> env.EnvProgram:
         return jnp.asarray(padded)
 
     columns = zip(*(jax.device_get(env.env_program(program)) for program in programs))
-    return env.EnvProgram(*(pad(name, list(leaves)) for name, leaves in zip(env.EnvProgram._fields, columns)))
+    return env.EnvProgram(
+        *(pad(name, list(leaves)) for name, leaves in zip(env.EnvProgram._fields, columns))
+    )
 
 
 def store_compiled(folder: Path, found: dict[str, tuple[Program, Mapping]]) -> None:
@@ -90,5 +110,10 @@ def store_compiled(folder: Path, found: dict[str, tuple[Program, Mapping]]) -> N
     for name, (program, mapping) in found.items():
         write_program(folder / f"{name}.json.gz", program)
         write_mapping(folder / f"{name}.mapping.json.gz", mapping, program)
-    items = [Item(name, item.digest, facts={"buffers": item.num_buffers}) for name, (item, _) in found.items()]
-    write_manifest(folder / "manifest.json", Manifest("compiled", "Small ones.", None, tuple(items)))
+    items = [
+        Item(name, item.digest, facts={"buffers": item.num_buffers})
+        for name, (item, _) in found.items()
+    ]
+    write_manifest(
+        folder / "manifest.json", Manifest("compiled", "Small ones.", None, tuple(items))
+    )

@@ -1,4 +1,5 @@
-"""The rules of the three problems once more, for the tests: other formulations than the validators', step by step."""
+"""The rules of the three problems once more, for the tests: other formulations than the
+validators', step by step."""
 
 from fractions import Fraction
 
@@ -16,16 +17,22 @@ SLACK = 1e-9
 
 
 def mapping_is_valid(p: Program, mapping: Mapping) -> bool:
-    """Draws every placed buffer into a plan of (step, bytes, tensor, buffer) and looks at each step for itself."""
+    """Draws every placed buffer into a plan of (step, bytes, tensor, buffer) and looks at each step
+    for itself."""
     supply = [float(s) for s in p.supply_s]
     copying: dict[tuple[int, int], int] = {}
     held: list[list[tuple[int, int, int]]] = [[] for _ in range(p.num_instructions)]
-    reach: dict[int, tuple[int, int]] = {}  # tensor -> last step of its allocations, offset of the one that has it
+    # tensor -> last step of its allocations, offset of the one that has it
+    reach: dict[int, tuple[int, int]] = {}
     stays: dict[int, list[tuple[int, int]]] = {}
     ready = {int(t): 0 for t in range(p.num_tensors) if p.tensor_is_parameter[t]}
     groups: dict[int, set] = {}
     for b in range(p.num_buffers):
-        t, tensor, size = int(p.buffer_instruction[b]), int(p.buffer_tensor[b]), int(p.buffer_bytes[b])
+        t, tensor, size = (
+            int(p.buffer_instruction[b]),
+            int(p.buffer_tensor[b]),
+            int(p.buffer_bytes[b]),
+        )
         writes, action = bool(p.buffer_is_output[b]), int(mapping.action[b])
         offset, first, last = int(mapping.offset[b]), int(mapping.start[b]), int(mapping.end[b])
         if p.buffer_alias[b] >= 0:
@@ -86,9 +93,9 @@ def mapping_is_valid(p: Program, mapping: Mapping) -> bool:
         for i, one in enumerate(present):
             for other in present[i + 1 :]:
                 low, high = sorted((one, other), key=lambda item: item[2])
-                meet = one[0] < other[0] + int(p.tensor_bytes[other[1]]) and other[0] < one[0] + int(
-                    p.tensor_bytes[one[1]]
-                )
+                meet = one[0] < other[0] + int(p.tensor_bytes[other[1]]) and other[0] < one[
+                    0
+                ] + int(p.tensor_bytes[one[1]])
                 if meet and not _takes_over(p, mapping, low, high, step, ends):
                     if not _takes_over(p, mapping, high, low, step, ends):
                         return False
@@ -99,20 +106,28 @@ def _takes_over(p: Program, mapping: Mapping, old, new, step: int, ends: dict[in
     group = int(p.buffer_alias[new[2]])
     if group < 0 or not p.buffer_is_output[new[2]] or old[0] != new[0]:
         return False
-    if int(p.buffer_instruction[new[2]]) != step or int(mapping.start[new[2]]) != step or ends[old[2]] != step:
+    if (
+        int(p.buffer_instruction[new[2]]) != step
+        or int(mapping.start[new[2]]) != step
+        or ends[old[2]] != step
+    ):
         return False
     readers = range(int(p.buffer_offsets[step]), int(p.buffer_offsets[step + 1]))
     return any(
-        p.buffer_tensor[b] == old[1] and p.buffer_alias[b] == group and not p.buffer_is_output[b] for b in readers
+        p.buffer_tensor[b] == old[1] and p.buffer_alias[b] == group and not p.buffer_is_output[b]
+        for b in readers
     )
 
 
 def partition_is_valid(graph: ComputationGraph, partition: Partition) -> bool:
-    """Chips 0, 1, 2, ... without a gap, edges forwards, no chip edge that another path makes redundant; fixed ops and
-    groups in their places."""
+    """Chips 0, 1, 2, ... without a gap, edges forwards, no chip edge that another path makes
+    redundant; fixed ops and groups in their places."""
     f = partition.assignment.tolist()
     places, groups = {*enumerate(f)}, {*zip(graph.op_group or (), f)}
-    if graph.op_chip is not None and {pair for pair in enumerate(graph.op_chip.tolist()) if pair[1] >= 0} - places:
+    if (
+        graph.op_chip is not None
+        and {pair for pair in enumerate(graph.op_chip.tolist()) if pair[1] >= 0} - places
+    ):
         return False
     if sum(group != "" for group, _ in groups) > len({group for group, _ in groups} - {""}):
         return False
@@ -124,30 +139,50 @@ def partition_is_valid(graph: ComputationGraph, partition: Partition) -> bool:
     return set(nx.transitive_reduction(chips).edges) == set(chips.edges)
 
 
-def partition_costs(graph: ComputationGraph, partition: Partition, package: ChipPackage) -> tuple[float, int]:
+def partition_costs(
+    graph: ComputationGraph, partition: Partition, package: ChipPackage
+) -> tuple[float, int]:
     """(seconds between results, most bytes on a chip) in exact arithmetic, chip by chip."""
-    f, position = partition.assignment.tolist(), {int(op): i for i, op in enumerate(graph.topological_order)}
+    f, position = (
+        partition.assignment.tolist(),
+        {int(op): i for i, op in enumerate(graph.topological_order)},
+    )
     slowest, most = Fraction(0), 0
     for chip in range(package.chips):
         mine = [op for op in range(graph.num_ops) if f[op] == chip]
         seconds, held = Fraction(0), sum(int(graph.op_weight_bytes[op]) for op in mine)
         spans = []
         for tensor, size in enumerate(graph.tensor_bytes.tolist()):
-            home, users = int(graph.tensor_producer[tensor]), [int(v) for v in graph.consumers(tensor)]
+            home, users = (
+                int(graph.tensor_producer[tensor]),
+                [int(v) for v in graph.consumers(tensor)],
+            )
             far = max([f[home], *(f[v] for v in users)])
             crossed = (f[home] <= chip - 1 < far) + (f[home] <= chip < far)
             seconds += crossed * Fraction(size) / Fraction(package.link_bytes_per_s)
             here = [position[v] for v in users if f[v] == chip]
             if f[home] == chip:
                 leaves = any(f[v] != chip for v in users) or bool(graph.tensor_is_output[tensor])
-                spans.append((position[home], 10**9 if leaves else max([position[home], *here]), size))
+                spans.append(
+                    (position[home], 10**9 if leaves else max([position[home], *here]), size)
+                )
             elif here:
                 spans.append((-1, max(here), size))
         for op in mine:
-            read = sum(int(graph.tensor_bytes[t]) for t in range(graph.num_tensors) if op in graph.consumers(t))
-            result = sum(int(b) for b, producer in zip(graph.tensor_bytes, graph.tensor_producer) if producer == op)
+            read = sum(
+                int(graph.tensor_bytes[t])
+                for t in range(graph.num_tensors)
+                if op in graph.consumers(t)
+            )
+            result = sum(
+                int(b)
+                for b, producer in zip(graph.tensor_bytes, graph.tensor_producer)
+                if producer == op
+            )
             streaming = Fraction(read + result) / Fraction(package.sram_bytes_per_s)
-            streaming += Fraction(int(graph.op_weight_bytes[op])) / Fraction(package.weight_bytes_per_s)
+            streaming += Fraction(int(graph.op_weight_bytes[op])) / Fraction(
+                package.weight_bytes_per_s
+            )
             busy = max(Fraction(float(graph.op_flop[op])) / Fraction(package.flop_per_s), streaming)
             overhead = Fraction(package.op_overhead_s)
             if graph.op_seconds is not None:
@@ -155,13 +190,16 @@ def partition_costs(graph: ComputationGraph, partition: Partition, package: Chip
             elif graph.op_kinds[op] != "input":
                 seconds += busy + overhead
         moments = [-1, *(position[op] for op in mine)]
-        live = max(sum(size for low, high, size in spans if low <= moment <= high) for moment in moments)
+        live = max(
+            sum(size for low, high, size in spans if low <= moment <= high) for moment in moments
+        )
         slowest, most = max(slowest, seconds), max(most, held + live)
     return float(slowest), most
 
 
 def schedule_is_valid(graph: ComputationGraph, schedule: Schedule, pair: DevicePair) -> bool:
-    """Goes through the order and keeps what lies where: nothing may be used, sent or run that is not there yet."""
+    """Goes through the order and keeps what lies where: nothing may be used, sent or run that is
+    not there yet."""
     place = schedule.placement.tolist()
     if len(place) != graph.num_ops or any(not 0 <= d < pair.devices for d in place):
         return False
@@ -171,15 +209,27 @@ def schedule_is_valid(graph: ComputationGraph, schedule: Schedule, pair: DeviceP
     for what, target in schedule.order.tolist():
         if target == -1:
             reads = [t for t in range(graph.num_tensors) if what in graph.consumers(t)]
-            if not 0 <= what < graph.num_ops or what in ran or any((t, place[what]) not in there for t in reads):
+            if (
+                not 0 <= what < graph.num_ops
+                or what in ran
+                or any((t, place[what]) not in there for t in reads)
+            ):
                 return False
             ran.add(what)
             there |= {(t, place[what]) for t, producer in enumerate(makes) if producer == what}
         else:
-            if not 0 <= what < graph.num_tensors or not 0 <= target < pair.devices or (what, target) in there:
+            if (
+                not 0 <= what < graph.num_tensors
+                or not 0 <= target < pair.devices
+                or (what, target) in there
+            ):
                 return False
             wanted = any(place[v] == target for v in graph.consumers(what))
-            if not wanted or place[makes[what]] == target or (what, place[makes[what]]) not in there:
+            if (
+                not wanted
+                or place[makes[what]] == target
+                or (what, place[makes[what]]) not in there
+            ):
                 return False
             there.add((what, target))
     return len(ran) == graph.num_ops

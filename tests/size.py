@@ -1,14 +1,26 @@
-"""The size of what there is to read: tokens of Python by folder, written to ``sizes.yml`` by ``make size``."""
+"""The size of what there is to read: tokens of Python by folder, written to ``sizes.yml`` by ``make
+size``."""
 
 import tokenize
 from pathlib import Path
 
 ROOT, FILE = Path(__file__).resolve().parents[1], Path(__file__).with_name("sizes.yml")
-FOLDERS = ("src/learned_mapping", "src/learned_mapping_companion", "data/builders", "book/_extensions", "tests")
+FOLDERS = (
+    "src/learned_mapping",
+    "src/learned_mapping_companion",
+    "data/builders",
+    "book/_extensions",
+    "tests",
+)
 LAYOUT = {
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
     tokenize.ENDMARKER,
-}  # fmt: skip
+}
 """Tokens that are not read, or that make reading easier."""
 
 

@@ -10,7 +10,18 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "learned_mapping"
 COMPANION = SOURCE.with_name("learned_mapping_companion")
 FLOORS = (
-    ("budget", "clock", "verdict", "errors", "folders", "style", "drawn", "cp_sat", "interrupts", "compiling"),
+    (
+        "budget",
+        "clock",
+        "verdict",
+        "errors",
+        "folders",
+        "style",
+        "drawn",
+        "cp_sat",
+        "interrupts",
+        "compiling",
+    ),
     ("programs",),
     ("problem",),
     ("hardware",),
@@ -53,7 +64,10 @@ def imports(path: Path) -> set[str]:
 def arrows() -> set[tuple[str, str]]:
     known = modules()
     return {
-        (name, other) for name, path in known.items() for other in imports(path) if name and other and name != other
+        (name, other)
+        for name, path in known.items()
+        for other in imports(path)
+        if name and other and name != other
     }
 
 
@@ -67,7 +81,9 @@ def test_every_room_has_its_floor():
 
 
 def test_nothing_points_upwards():
-    upward = {(a, b) for a, b in arrows() if room(a) != "__main__" and FLOOR[room(b)] > FLOOR[room(a)]}
+    upward = {
+        (a, b) for a, b in arrows() if room(a) != "__main__" and FLOOR[room(b)] > FLOOR[room(a)]
+    }
     assert {pair for pair in upward if (room(pair[0]), room(pair[1])) not in DISPATCH} == set()
 
 
@@ -77,9 +93,14 @@ def test_the_papers_do_not_know_each_other():
 
 
 def test_the_library_knows_nothing_of_the_companion():
-    """Nor does anything but the command line know the command line; the name stands in no file of the library."""
+    """Nor does anything but the command line know the command line; the name stands in no file of
+    the library."""
     assert [path for path in SOURCE.rglob("*.py") if COMPANION.name in path.read_text()] == []
-    assert {pair for pair in arrows() if room(pair[1]) == "cli" and room(pair[0]) not in ("cli", "__main__")} == set()
+    assert {
+        pair
+        for pair in arrows()
+        if room(pair[1]) == "cli" and room(pair[0]) not in ("cli", "__main__")
+    } == set()
 
 
 def test_the_companion_asks_for_public_names():
@@ -90,7 +111,9 @@ def test_the_companion_asks_for_public_names():
 
 def hidden(path: Path) -> list[str]:
     """Names with an underscore that a file takes from the library."""
-    taken = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    taken = [
+        node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)
+    ]
     names = [(node.module or "", alias.name) for node in taken for alias in node.names]
     library = [(module, name) for module, name in names if module.startswith("learned_mapping.")]
     return [f"{module}.{name}" for module, name in library if name.startswith("_")]
@@ -102,10 +125,18 @@ def test_there_is_no_circle():
     known = modules()
     for name, path in known.items():
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("learned_mapping."):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                "learned_mapping."
+            ):
                 base = node.module.removeprefix("learned_mapping.")
-                targets = {f"{base}.{alias.name}" for alias in node.names} & set(known) or {base} & set(known)
-                graph.add_edges_from((name, target) for target in targets if (room(name), room(target)) not in DISPATCH)
+                targets = {f"{base}.{alias.name}" for alias in node.names} & set(known) or {
+                    base
+                } & set(known)
+                graph.add_edges_from(
+                    (name, target)
+                    for target in targets
+                    if (room(name), room(target)) not in DISPATCH
+                )
     assert list(networkx.simple_cycles(graph, length_bound=6)) == []
 
 

@@ -72,11 +72,15 @@ def test_what_a_page_does_not_load_is_no_fault(tmp_path, markup):
 def test_style_sheets_are_checked_too(tmp_path):
     (tmp_path / "_static").mkdir()
     (tmp_path / "_static" / "x.css").write_text("@import url('https://fonts.example/css');")
-    assert page_check.external_resources(tmp_path) == ["_static/x.css: loads https://fonts.example/css from elsewhere"]
+    assert page_check.external_resources(tmp_path) == [
+        "_static/x.css: loads https://fonts.example/css from elsewhere"
+    ]
 
 
 def test_a_link_to_nothing_is_found(tmp_path):
-    (tmp_path / "a.html").write_text('<a href="b.html#part">b</a> <a href="c%20d.html">c</a> <a href="#x">x</a>')
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#part">b</a> <a href="c%20d.html">c</a> <a href="#x">x</a>'
+    )
     (tmp_path / "c d.html").write_text("")
     assert page_check.broken_links(tmp_path) == ["a.html: b.html#part is not there"]
 
@@ -107,8 +111,15 @@ def test_every_artifact_is_shown_on_a_page():
 
 def test_every_page_of_the_contents_is_there_and_none_is_forgotten():
     contents = yaml.safe_load((BOOK / "_toc.yml").read_text())
-    listed = {contents["root"], *(c["file"] for part in contents["parts"] for c in part["chapters"])}
-    there = {p.relative_to(BOOK).with_suffix("").as_posix() for p in BOOK.rglob("*.md") if "_build" not in p.parts}
+    listed = {
+        contents["root"],
+        *(c["file"] for part in contents["parts"] for c in part["chapters"]),
+    }
+    there = {
+        p.relative_to(BOOK).with_suffix("").as_posix()
+        for p in BOOK.rglob("*.md")
+        if "_build" not in p.parts
+    }
     assert listed == there
 
 
@@ -124,7 +135,10 @@ def test_mathjax_comes_from_the_installed_wheel():
 
 def test_a_failing_cell_is_reported_with_its_traceback(tmp_path):
     build = load(BOOK / "build.py")
-    head = "---\njupytext:\n  text_representation:\n    extension: .md\n    format_name: myst\nkernelspec:\n"
+    head = (
+        "---\njupytext:\n  text_representation:\n    extension: .md\n    format_name:"
+        " myst\nkernelspec:\n"
+    )
     head += "  display_name: Python 3\n  language: python\n  name: python3\n---\n\n# Page\n\n"
     page = tmp_path / "page.md"
     page.write_text(head + "```{code-cell} ipython3\n1 / 0\n```\n")

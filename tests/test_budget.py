@@ -1,4 +1,5 @@
-"""Budgets: would catch a search that overruns, and a curve that forgets or invents an improvement."""
+"""Budgets: would catch a search that overruns, and a curve that forgets or invents an
+improvement."""
 
 import pytest
 
@@ -26,9 +27,18 @@ def test_smaller_can_be_better():
 
 @pytest.mark.parametrize(
     "limits",
-    [{}, {"seconds": 0}, {"seconds": -1.0}, {"seconds": float("nan")}, {"seconds": "3"}, {"samples": 0},
-     {"samples": 1.5}, {"samples": "3"}, {"samples": True}],
-)  # fmt: skip
+    [
+        {},
+        {"seconds": 0},
+        {"seconds": -1.0},
+        {"seconds": float("nan")},
+        {"seconds": "3"},
+        {"samples": 0},
+        {"samples": 1.5},
+        {"samples": "3"},
+        {"samples": True},
+    ],
+)
 def test_meaningless_limits_are_refused(limits):
     with pytest.raises(InputError):
         Budget(**limits)

@@ -1,4 +1,5 @@
-"""The command line: what each command does, its exit codes, its arguments, and that it starts fast."""
+"""The command line: what each command does, its exit codes, its arguments, and that it starts
+fast."""
 
 import contextlib
 import copy
@@ -25,27 +26,38 @@ from learned_mapping.learning.checkpoint import read_checkpoint
 
 @pytest.fixture
 def folder(folder, own_folders, monkeypatch):
-    """Beside the valid files: folders of its own for data and builds, and two toys for artifacts."""
+    """Beside the valid files: folders of its own for data and builds, and two toys for
+    artifacts."""
     install(monkeypatch, TOY, BROKEN)
     return folder
 
 
 def test_help_starts_in_half_a_second():
     """A heavy import at the top of the command line would cost every call seconds."""
-    script = "import sys; from learned_mapping.cli import main; main(['--help']); print(*sorted(sys.modules))"
+    script = (
+        "import sys; from learned_mapping.cli import main; main(['--help']);"
+        " print(*sorted(sys.modules))"
+    )
     best = 9.0
     for _ in range(3):
         start = os.times()
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
         end = os.times()
-        best = min(best, end.children_user + end.children_system - start.children_user - start.children_system)
+        best = min(
+            best,
+            end.children_user + end.children_system - start.children_user - start.children_system,
+        )
     modules = done.stdout.splitlines()[-1].split()
     assert not {"numpy", "jax", "numba", "matplotlib"} & set(modules)
     assert best < 0.5
 
 
 def test_python_m_is_lmap():
-    done = subprocess.run([sys.executable, "-m", "learned_mapping", "--version"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "learned_mapping", "--version"], capture_output=True, text=True
+    )
     assert done.returncode == 0 and done.stdout.startswith("lmap ")
 
 
@@ -101,7 +113,10 @@ def test_python_m_is_lmap():
         ("trace json --out g.json", "MODULE:FUNCTION"),
         ("trace json:dumps --arg 'f32[2]' --parameters x --out g.json", "--parameters"),
         ("trace json:dumps --arg 'f32[2]' --parameters 3-1 --out g.json", "--parameters"),
-        ("trace jax.numpy:sin --arg 'f32[2]' --parameters 99 --out g.json", "no argument has position 99"),
+        (
+            "trace jax.numpy:sin --arg 'f32[2]' --parameters 99 --out g.json",
+            "no argument has position 99",
+        ),
         ("trace json:dumps --arg 'f32[2]' --unroll-limit 0 --out g.json", "--unroll-limit"),
         ("trace json:dumps --arg 'f8_x[2]' --out g.json", "unknown element type 'f8_x', known are"),
         ("bench run random --by me", "--by: is for bench submit"),
@@ -119,7 +134,9 @@ def test_bad_usage_is_exit_2_and_one_line(capsys, folder, arguments, said):
 def test_extract_without_its_extra_says_so(capsys, folder, monkeypatch):
     actual = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "libtpu" else actual(name, *rest)
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name == "libtpu" else actual(name, *rest),
     )
     assert "'.[tpu]'" in refusal(capsys, "extract", "json:dumps", "--out", "p.json")
 
@@ -145,8 +162,13 @@ def test_an_invalid_solution_is_exit_1_with_rule_and_culprits(capsys, folder):
 
 def test_artifacts_and_make(capsys, folder):
     code, out, _err = run(capsys, "artifacts", "--json")
-    assert code == 0 and [row["state"] for row in json.loads(out)["artifacts"]] == ["not yet run"] * 2
-    assert answer(capsys, "make", "toy.table", "--profile", "full", "--seeds", "2")["made"][0]["runs"] == 6
+    assert (
+        code == 0 and [row["state"] for row in json.loads(out)["artifacts"]] == ["not yet run"] * 2
+    )
+    assert (
+        answer(capsys, "make", "toy.table", "--profile", "full", "--seeds", "2")["made"][0]["runs"]
+        == 6
+    )
     code, out, _err = run(capsys, "artifacts")
     assert "toy.table" in out and "stale" in out  # nobody has a fingerprint of it
 
@@ -159,7 +181,8 @@ def test_a_failing_artifact_does_not_stop_the_others_and_is_exit_1(capsys, folde
 
 
 def test_a_series_that_is_not_complete_is_exit_4_and_goes_on(capsys, folder):
-    """A script that loops until exit 0 must neither stop early nor take a partial table for a whole one."""
+    """A script that loops until exit 0 must neither stop early nor take a partial table for a whole
+    one."""
     make = ("make", "toy.table", "--profile", "full", "--json")
     code, out, err = run(capsys, *make, "--minutes", "1e-9")
     assert code == 4 and one_line(err) == "lmap: toy.table: 0 of 15 runs are there"
@@ -180,40 +203,47 @@ def test_an_interrupt_is_exit_130_and_writes_nothing(capsys, folder, monkeypatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr(solutions, "solve_task", interrupted)
-    code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
+    code, _out, err = run(
+        capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json"
+    )
     assert code == 130 and one_line(err) == "lmap: interrupted" and not (folder / "o.json").exists()
 
 
 def test_an_interrupt_within_an_import_ends_the_process(tmp_path):
-    """Catches an exception raised into a native module while it is loaded, which ends a program by a fault."""
-    (tmp_path / "loaded.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nprint('went on')\n")
-    code = (
-        "import signal, sys; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from learned_mapping import cli\n"
-        "def run(options):\n    try: import loaded\n    finally: print('unwound')\n"
-        "cli._options = lambda arguments: type('O', (), {'run': staticmethod(run)})()\n"
-        "sys.exit(cli.main())\n"
+    """Catches an exception raised into a native module while it is loaded, which ends a program by
+    a fault."""
+    (tmp_path / "loaded.py").write_text(
+        "import signal\nsignal.raise_signal(signal.SIGINT)\nprint('went on')\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    code = (
+        "import signal, sys; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT,"
+        " signal.default_int_handler)\nfrom learned_mapping import cli\ndef run(options):\n    try:"
+        " import loaded\n    finally: print('unwound')\ncli._options = lambda arguments: type('O',"
+        " (), {'run': staticmethod(run)})()\nsys.exit(cli.main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "lmap: interrupted\n")
 
 
 def test_an_interrupt_counts_where_a_shell_has_it_ignored(folder):
-    """Catches a command, started with `&` by a script, that no Ctrl-C reaches; and a suite that fails there."""
+    """Catches a command, started with `&` by a script, that no Ctrl-C reaches; and a suite that
+    fails there."""
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     code = (
-        "import signal, sys; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "from learned_mapping import cli\n"
-        "def run(options): signal.raise_signal(signal.SIGINT); return 0\n"
-        "cli._options = lambda arguments: type('O', (), {'run': staticmethod(run)})()\n"
-        "sys.exit(cli.main())\n"
+        "import signal, sys; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT,"
+        " signal.SIG_IGN)\nfrom learned_mapping import cli\ndef run(options):"
+        " signal.raise_signal(signal.SIGINT); return 0\ncli._options = lambda arguments: type('O',"
+        " (), {'run': staticmethod(run)})()\nsys.exit(cli.main())\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (130, "lmap: interrupted\n")
 
 
 def test_an_interrupted_search_writes_its_best_so_far(capsys, folder, monkeypatch):
-    """Catches minutes of search lost to Ctrl-C, and an exit code that says the search came to its end."""
+    """Catches minutes of search lost to Ctrl-C, and an exit code that says the search came to its
+    end."""
     from learned_mapping.cli import solutions
 
     solve_task, presses = solutions.solve_task, [signal.SIGINT]
@@ -228,7 +258,17 @@ def test_an_interrupted_search_writes_its_best_so_far(capsys, folder, monkeypatc
 
     monkeypatch.setattr(solutions, "solve_task", pressed)
     begun = time.monotonic()
-    line = ("solve", "regal", "graph.json", "--method", "brkga", "--seconds", "200", "--out", "o.json")
+    line = (
+        "solve",
+        "regal",
+        "graph.json",
+        "--method",
+        "brkga",
+        "--seconds",
+        "200",
+        "--out",
+        "o.json",
+    )
     code, out, err = run(capsys, *line)
     assert code == 130 and err.splitlines()[-1] == "lmap: interrupted" and "o.json" in out
     assert "best so far" in err and time.monotonic() - begun < 100 and not presses
@@ -239,7 +279,9 @@ def test_a_fault_of_ours_is_exit_3_and_one_line(capsys, folder, monkeypatch):
     from learned_mapping.cli import solutions
 
     monkeypatch.setattr(solutions, "solve_task", lambda *arguments, **options: 1 / 0)
-    code, _out, err = run(capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json")
+    code, _out, err = run(
+        capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json"
+    )
     assert code == 3 and "ZeroDivisionError" in one_line(err)
 
 
@@ -253,20 +295,34 @@ def test_whoever_waits_for_compiling_is_told(capsys, folder, monkeypatch):
         assert set(run(capsys, *line, method)[2].splitlines()) == {f"lmap: {compiling.LINE}"}
 
 
-@pytest.mark.parametrize("option", ["--seconds", "--samples", "--evaluations", "--seed", "--method", "--memory-gib"])
+@pytest.mark.parametrize(
+    "option", ["--seconds", "--samples", "--evaluations", "--seed", "--method", "--memory-gib"]
+)
 def test_two_dashes_are_no_value(folder, capsys, option):
     """Some ended in a TypeError, the seed in success."""
-    arguments = ["solve", "regal", "graph.json", "--method", "gp-dfs", "--out", "o.json", f"{option}=--"]
+    arguments = [
+        "solve",
+        "regal",
+        "graph.json",
+        "--method",
+        "gp-dfs",
+        "--out",
+        "o.json",
+        f"{option}=--",
+    ]
     assert option in refusal(capsys, *arguments)
 
 
 def lmap(*arguments, **options):
-    return subprocess.run([sys.executable, "-m", "learned_mapping", *arguments], text=True, check=False, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "learned_mapping", *arguments], text=True, check=False, **options
+    )
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_full_and_closed_streams_have_their_codes(folder):
-    """A full stdout was a fault of ours, a full stderr another code, a closed stderr wrote to stdout."""
+    """A full stdout was a fault of ours, a full stderr another code, a closed stderr wrote to
+    stdout."""
     good = ["check", "graph.json"]
     wrong = copy.deepcopy(MAPPING)
     wrong["decisions"][1]["offset"] = 2**40  # beyond fast memory
@@ -277,13 +333,24 @@ def test_full_and_closed_streams_have_their_codes(folder):
         assert lmap("check", "none.json", stderr=full, stdout=subprocess.PIPE).returncode == 2
     closed = lmap("check", "none.json", stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2))
     assert closed.returncode == 2 and closed.stdout == ""
-    for unbuffered in ("", "1"):  # whose reader has gone: the answer stands, and so does what was asked for
+    # whose reader has gone: the answer stands, and so does what was asked for
+    for unbuffered in ("", "1"):
         environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
         read, write = os.pipe()
         os.close(read)
         late = lmap("check", "mmap", "program.json", "wrong.json", env=environment, stdout=write)
-        silent = lmap("solve", "regal", "graph.json", "--method", "gp-dfs", "--out", "s.json", env=environment,
-                      stdout=subprocess.PIPE, stderr=write)  # fmt: skip
+        silent = lmap(
+            "solve",
+            "regal",
+            "graph.json",
+            "--method",
+            "gp-dfs",
+            "--out",
+            "s.json",
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=write,
+        )
         os.close(write)
         assert late.returncode == 1 and silent.returncode == 0 and (folder / "s.json").exists()
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
@@ -310,47 +377,54 @@ def test_help_says_whom_to_trust():
 def test_an_interrupt_while_memory_is_tidied_up_is_not_lost():
     """Python drops an exception raised there; the run went on for as long as it had been given."""
     code = (
-        "import signal, sys, time; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from learned_mapping import cli\n"
-        "class Tidied:\n    def __del__(self): raise KeyboardInterrupt\n"
-        "def run(options):\n    Tidied(); time.sleep(20); return 0\n"
-        "cli._options = lambda arguments: type('O', (), {'run': staticmethod(run)})()\n"
-        "sys.exit(cli.main())\n"
+        "import signal, sys, time; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT,"
+        " signal.default_int_handler)\nfrom learned_mapping import cli\nclass Tidied:\n    def"
+        " __del__(self): raise KeyboardInterrupt\ndef run(options):\n    Tidied(); time.sleep(20);"
+        " return 0\ncli._options = lambda arguments: type('O', (), {'run':"
+        " staticmethod(run)})()\nsys.exit(cli.main())\n"
     )
     begun = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (130, "lmap: interrupted\n") and time.monotonic() - begun < 15
+    assert (done.returncode, done.stderr) == (
+        130,
+        "lmap: interrupted\n",
+    ) and time.monotonic() - begun < 15
 
 
-@pytest.mark.parametrize("error", ["RuntimeError('no compiled object yet')", "errors.InputError('x', '', 'signal 2')"])
+@pytest.mark.parametrize(
+    "error", ["RuntimeError('no compiled object yet')", "errors.InputError('x', '', 'signal 2')"]
+)
 def test_a_failure_after_an_interrupt_is_the_interrupt(error):
     """Catches one that a compiler lost on its way, told as a fault of ours or of a file."""
     code = (
-        "import signal, sys; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from learned_mapping import cli, errors\n"
-        "def run(options):\n    try: signal.raise_signal(signal.SIGINT)\n    except KeyboardInterrupt: pass\n"
-        f"    raise {error}\n"
-        "cli._options = lambda arguments: type('O', (), {'run': staticmethod(run)})()\n"
-        "sys.exit(cli.main())\n"
+        "import signal, sys; sys.argv[1:] = ['data']; signal.signal(signal.SIGINT,"
+        " signal.default_int_handler)\nfrom learned_mapping import cli, errors\ndef"
+        " run(options):\n    try: signal.raise_signal(signal.SIGINT)\n    except"
+        f" KeyboardInterrupt: pass\n    raise {error}\ncli._options = lambda arguments: type('O',"
+        " (), {'run': staticmethod(run)})()\nsys.exit(cli.main())\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (130, "lmap: interrupted\n")
 
 
 def test_the_file_at_fault_is_named(folder, capsys):
-    """An input's name that is too long, an output that is no file, and a solution without its instance."""
+    """An input's name that is too long, an output that is no file, and a solution without its
+    instance."""
     (folder / "o.json").write_text("{}")
     name = "a" * 300
     code, _, err = run(capsys, "solve", "mmap", name, "--method", "greedy", "--out", "o.json")
     assert refused(code, err).startswith(f"lmap: {name[:100]}") and "o.json" not in err
     os.mkfifo("pipe.json")
-    code, _, err = run(capsys, "solve", "mmap", "program.json", "--method", "greedy", "--out", "pipe.json")
+    code, _, err = run(
+        capsys, "solve", "mmap", "program.json", "--method", "greedy", "--out", "pipe.json"
+    )
     assert refused(code, err) == "lmap: pipe.json: is not a regular file"
     assert "is a mapping: name the instance" in refusal(capsys, "check", "mapping.json")
 
 
 def test_odd_files_and_numbers_say_what_they_are(folder, capsys):
-    """A byte order mark, an array named like a checkpoint, a position in nothing, a capacity of nothing."""
+    """A byte order mark, an array named like a checkpoint, a position in nothing, a capacity of
+    nothing."""
     (folder / "bom.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(PROGRAM).encode())
     assert "byte order mark" in refusal(capsys, "check", "mmap", "bom.json")
     with open("array.npz", "wb") as stream:
@@ -360,7 +434,9 @@ def test_odd_files_and_numbers_say_what_they_are(folder, capsys):
     nothing = {"name": "i", "kind": "f", "buffers": [], "varied": [0], "latency_s": [1]}
     (folder / "n.json").write_text(json.dumps(PROGRAM | {"tensors": [], "instructions": [nothing]}))
     assert "has no buffers" in refusal(capsys, "check", "mmap", "n.json")
-    (folder / "z.json").write_text(json.dumps(PROGRAM | {"memory": {"fast_bytes": 0, "copy_bytes_per_s": 1.0}}))
+    (folder / "z.json").write_text(
+        json.dumps(PROGRAM | {"memory": {"fast_bytes": 0, "copy_bytes_per_s": 1.0}})
+    )
     assert "must be above 0, got 0" in refusal(capsys, "check", "mmap", "z.json")
     arguments = ("program.json", "--method", "greedy", "--out", "o.json", "--seconds", "5e-324")
     assert "--seconds: 5e-324 is outside" in refusal(capsys, "solve", "mmap", *arguments)

@@ -1,4 +1,5 @@
-"""``lmap data``: what is listed, what building says, and that verification finds every kind of damage."""
+"""``lmap data``: what is listed, what building says, and that verification finds every kind of
+damage."""
 
 import gzip
 import json
@@ -30,7 +31,10 @@ class ToyModule:
         graph = read_graph(folder / "given.json")
         (folder / "given.json").unlink()
         write_json(folder / "layout.json", {"schema": "learned-mapping/layout/1"})
-        layout = {"layout_file": "layout.json", "layout_sha256": file_sha256(folder / "layout.json")}
+        layout = {
+            "layout_file": "layout.json",
+            "layout_sha256": file_sha256(folder / "layout.json"),
+        }
         items.add("test/g.json.gz", graph, split="test", ops=graph.num_ops, **layout)
         return Manifest("toy", ABOUT, None, tuple(items))
 
@@ -41,7 +45,9 @@ def data(tmp_path, monkeypatch):
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(registry, "SETS", {item.name: item for item in (TOY, TPU)})
     real = registry.builder
-    monkeypatch.setattr(registry, "builder", lambda name: ToyModule if name == "toy" else real(name))
+    monkeypatch.setattr(
+        registry, "builder", lambda name: ToyModule if name == "toy" else real(name)
+    )
     build_in(TOY, TOY.path)
     return tmp_path / "data"
 
@@ -51,27 +57,35 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
 
 
 def test_list_has_a_row_per_set(capsys, data):
-    """Would catch a set left out because it is not there, and counts or bytes that are not the files'."""
+    """Would catch a set left out because it is not there, and counts or bytes that are not the
+    files'."""
     code, out, _err = run(capsys)
     assert code == 0 and "test 1" in out and "not built" in out
     report = json.loads(run(capsys, "list", "toy", "--json")[1])
     (row,) = report["sets"]
     size = sum(path.stat().st_size for path in data.rglob("*.json*"))
     assert (row["items"], row["splits"], row["files"], row["bytes"]) == (1, {"test": 1}, 3, size)
-    assert row["digest"] == read_manifest(TOY.path / "manifest.json").digest and report["all_bytes"] == size
+    assert (
+        row["digest"] == read_manifest(TOY.path / "manifest.json").digest
+        and report["all_bytes"] == size
+    )
 
 
 def test_files_are_listed_one_by_one(capsys, data):
     """Would catch a file outside the sets that no listing shows."""
     write_json(data / "other" / "tuning.json", {"schema": "learned-mapping/tuning/1"})
-    files = {row["file"]: row for row in json.loads(run(capsys, "verify", "--files", "--json")[1])["files"]}
+    files = {
+        row["file"]: row
+        for row in json.loads(run(capsys, "verify", "--files", "--json")[1])["files"]
+    }
     assert files["other/tuning.json"]["kind"] == "tuning"
     assert files["toys/graphs/test/g.json.gz"]["digest"] == TOY.manifest().items[0].digest[:16]
     assert "other" not in run(capsys, "list", "toy", "--files")[1]
 
 
 def test_building_says_whether_anything_changed(capsys, data, tmp_path):
-    """Would catch a rebuild that reports a changed set as the same, or builds elsewhere than asked."""
+    """Would catch a rebuild that reports a changed set as the same, or builds elsewhere than
+    asked."""
     assert json.loads(run(capsys, "build", "toy", "--json")[1])["sets"][0]["state"] == "same"
     before = (TOY.path / "manifest.json").read_text()
     code, out, _err = run(capsys, "build", "toy", "--out", str(tmp_path / "elsewhere"))
@@ -135,7 +149,8 @@ def test_an_untouched_set_is_as_stated(capsys, data):
 
 
 def test_a_tampered_file_is_found(capsys, data):
-    """Would catch a file believed because it still reads: bytes, digest and name are compared one after the other."""
+    """Would catch a file believed because it still reads: bytes, digest and name are compared one
+    after the other."""
     file, listing = TOY.path / "test" / "g.json.gz", TOY.path / "manifest.json"
     manifest = TOY.manifest()
     graph = json.loads(gzip.decompress(file.read_bytes()))
@@ -184,7 +199,8 @@ def test_stray_and_missing_files_are_found(capsys, data):
 
 
 def test_a_truncated_or_missing_manifest_is_found(capsys, data):
-    """Would catch half a manifest read as a whole one, a set of another name, and a set that is not there."""
+    """Would catch half a manifest read as a whole one, a set of another name, and a set that is not
+    there."""
     path = TOY.path / "manifest.json"
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
@@ -217,10 +233,13 @@ def test_a_build_that_runs_at_the_same_time_is_not_looked_at(capsys, data):
 
 
 def test_everything_else_is_verified_too(capsys, data):
-    """Would catch a torn result, a record under another's name, a file of no kind, and a benchmark that is gone."""
+    """Would catch a torn result, a record under another's name, a file of no kind, and a benchmark
+    that is gone."""
     (data / "results" / "runs").mkdir(parents=True)
     (data / "results" / "x.y.json").write_text("{")
-    write_json(data / "results" / "runs" / "x.y.jsonl", {"schema": "learned-mapping/run/1", "digest": "cd"})
+    write_json(
+        data / "results" / "runs" / "x.y.jsonl", {"schema": "learned-mapping/run/1", "digest": "cd"}
+    )
     (data / "other").mkdir()
     (data / "other" / "weights.pickle").write_bytes(b"")
     (data / "other" / "tuning.json").write_text("{}")

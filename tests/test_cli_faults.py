@@ -1,11 +1,24 @@
-"""Files from strangers: every fault ends in exit code 2, one line that names file and field, and no output."""
+"""Files from strangers: every fault ends in exit code 2, one line that names file and field, and no
+output."""
 
 import gzip
 import json
 
 import pytest
 
-from cli_files import COSTGRAPH, GRAPH, MAPPING, PARTITION, PROGRAM, SCHEDULE, VALID, command, edited, refused, run
+from cli_files import (
+    COSTGRAPH,
+    GRAPH,
+    MAPPING,
+    PARTITION,
+    PROGRAM,
+    SCHEDULE,
+    VALID,
+    command,
+    edited,
+    refused,
+    run,
+)
 from learned_mapping.cli import main
 
 NAN, INF = float("nan"), float("inf")
@@ -50,8 +63,18 @@ JSON_FAULTS = [
     ("program", ("tensors", 1, "bytes"), "1K", "tensors[1].bytes"),
     ("program", ("instructions",), [], "instructions"),
     ("program", ("instructions", 1, "name"), "i0", "instructions[1]"),
-    ("program", ("instructions", 0, "buffers", 0, "tensor"), "q", "instructions[0].buffers[0].tensor"),
-    ("program", ("instructions", 0, "buffers", 0, "role"), "inout", "instructions[0].buffers[0].role"),
+    (
+        "program",
+        ("instructions", 0, "buffers", 0, "tensor"),
+        "q",
+        "instructions[0].buffers[0].tensor",
+    ),
+    (
+        "program",
+        ("instructions", 0, "buffers", 0, "role"),
+        "inout",
+        "instructions[0].buffers[0].role",
+    ),
     ("program", ("instructions", 0, "buffers", 0, "alias"), -1, "instructions[0].buffers[0].alias"),
     ("program", ("instructions", 0, "buffers"), "all", "instructions[0].buffers"),
     ("program", ("instructions", 0, "varied"), [0], "instructions[0].latency_s"),
@@ -60,8 +83,10 @@ JSON_FAULTS = [
     ("program", ("instructions", 0, "varied"), list(range(9)), "instructions[0].varied"),
     ("program", ("instructions", 0, "latency_s"), [1e-6], "instructions[0].latency_s"),
     ("program", ("instructions", 0, "latency_s", 2), -1e-6, "instructions[0].latency_s[2]"),
-    ("program", ("instructions", 0, "buffers", 0, "role"), "output", "instructions[0]"),  # a parameter is written
-    ("program", ("instructions", 1, "buffers", 0, "tensor"), "y", "instructions[1]"),  # read before it is written
+    # a parameter is written
+    ("program", ("instructions", 0, "buffers", 0, "role"), "output", "instructions[0]"),
+    # read before it is written
+    ("program", ("instructions", 1, "buffers", 0, "tensor"), "y", "instructions[1]"),
     ("mapping", ("decisions",), [], "decisions"),
     ("mapping", ("decisions", 1, "colour"), "red", "decisions[1]"),
     ("mapping", ("instance", "name"), [3], "instance.name"),
@@ -116,7 +141,11 @@ RAW_FAULTS = [
     ("graph", good.replace('"flop": 0', '"flop": ' + "9" * 5000).encode(), "5000 digits"),
     ("graph", good.replace('"flop": 0', '"flop": 0, "flop": 1').encode(), "twice"),
     ("graph", b"\x80\x04\x95\x0c\x00\x00\x00", "byte 0"),  # a pickle
-    ("graph", json.dumps(GRAPH | {"metadata": {"a": json.loads("[" * 40 + "]" * 40)}}).encode(), "nested deeper"),
+    (
+        "graph",
+        json.dumps(GRAPH | {"metadata": {"a": json.loads("[" * 40 + "]" * 40)}}).encode(),
+        "nested deeper",
+    ),
     ("graph", b"null", "top level"),
     ("graph", b'"learned-mapping/graph/1"', "top level"),
     ("program", json.dumps(MAPPING).encode(), "schema"),
@@ -143,7 +172,8 @@ def folder(tmp_path_factory):
 
 
 def complaint(capsys, arguments, path, folder) -> str:
-    """Runs a command that must fail; returns its one line, having checked everything but the field."""
+    """Runs a command that must fail; returns its one line, having checked everything but the
+    field."""
     before = sorted(folder.rglob("*"))
     code, out, err = run(capsys, *arguments)
     line = refused(code, err)
@@ -163,10 +193,19 @@ def test_the_files_the_faults_are_made_from_are_valid(capsys, folder, tmp_path, 
 
 
 FAULTS = [
-    *((kind, json.dumps(edited(kind, *path, value=value)).encode(), field) for kind, path, value, field in JSON_FAULTS),
-    *((kind, json.dumps(edited(kind, *path, drop=True)).encode(), field) for kind, path, field in MISSING),
+    *(
+        (kind, json.dumps(edited(kind, *path, value=value)).encode(), field)
+        for kind, path, value, field in JSON_FAULTS
+    ),
+    *(
+        (kind, json.dumps(edited(kind, *path, drop=True)).encode(), field)
+        for kind, path, field in MISSING
+    ),
     *RAW_FAULTS,
-    *(("costgraph", COSTGRAPH.replace(old, new, 1).encode(), field) for old, new, field in COSTGRAPH_FAULTS),
+    *(
+        ("costgraph", COSTGRAPH.replace(old, new, 1).encode(), field)
+        for old, new, field in COSTGRAPH_FAULTS
+    ),
 ]
 
 
@@ -199,8 +238,15 @@ def test_broken_compression_is_named(capsys, folder, damage):
 
 
 def test_a_file_that_is_not_there_a_folder_and_an_unreadable_name(capsys, folder):
-    for path in (folder / "none.json", folder, folder / "graph.json" / "x.json", folder / ("n" * 400 + ".json")):
-        assert complaint(capsys, ["check", "regal", str(path), str(folder / "none.json")], path, folder)
+    for path in (
+        folder / "none.json",
+        folder,
+        folder / "graph.json" / "x.json",
+        folder / ("n" * 400 + ".json"),
+    ):
+        assert complaint(
+            capsys, ["check", "regal", str(path), str(folder / "none.json")], path, folder
+        )
 
 
 def test_a_bomb_of_a_file_is_refused_by_its_size(capsys, folder, monkeypatch):

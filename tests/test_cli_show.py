@@ -15,7 +15,9 @@ from learned_mapping.regal import draw as devices
 from learned_mapping.regal.schedule import Schedule, schedule_to_json
 
 
-@pytest.mark.parametrize("files", ["graph", "mcm graph", "regal graph", "graph schedule", "graph partition"])
+@pytest.mark.parametrize(
+    "files", ["graph", "mcm graph", "regal graph", "graph schedule", "graph partition"]
+)
 def test_show_draws_graphs(capsys, folder, files):
     named = [name if name in ("mcm", "regal") else f"{name}.json" for name in files.split()]
     code, _out, err = run(capsys, "show", *named, "--out", "picture.svg")
@@ -25,7 +27,9 @@ def test_show_draws_graphs(capsys, folder, files):
 def test_show_says_that_a_solution_is_invalid(capsys, folder):
     """Would catch a picture of overlapping buffers that looks as good as any."""
     for changed, said in ((None, ""), (3, "is drawn as it is, but invalid")):
-        mapping = MAPPING if changed is None else edited("mapping", "decisions", 1, "end", value=changed)
+        mapping = (
+            MAPPING if changed is None else edited("mapping", "decisions", 1, "end", value=changed)
+        )
         (folder / "one.json").write_text(json.dumps(mapping))
         code, _out, err = run(capsys, "show", "program.json", "one.json", "--out", "picture.svg")
         assert code == 0 and err.count("\n") == bool(said) and said in err
@@ -36,7 +40,9 @@ def test_show_says_that_a_solution_is_invalid(capsys, folder):
 def test_names_are_text_in_pictures(folder, capsys, name, ending):
     """A dollar was a formula, and a font without the letters four lines of warnings."""
     for kind, value in (("graph", GRAPH), ("program", PROGRAM)):
-        renamed = json.loads(json.dumps(value).replace('"a"', json.dumps(name)).replace('"p"', json.dumps(name)))
+        renamed = json.loads(
+            json.dumps(value).replace('"a"', json.dumps(name)).replace('"p"', json.dumps(name))
+        )
         write_json(f"{kind}2.json", renamed | {"name": name})
         code, _, err = run(capsys, "show", f"{kind}2.json", "--out", f"picture{ending}")
         assert code == 0 and err == "" and (folder / f"picture{ending}").stat().st_size > 1000
@@ -60,15 +66,35 @@ def test_large_inputs_are_drawn_small(folder, capsys):
 
 
 def test_a_picture_shows_the_hardware_that_its_solution_was_made_for(folder, capsys, monkeypatch):
-    """A partition for slow chips, and a schedule with free transfers, were drawn on the default hardware."""
+    """A partition for slow chips, and a schedule with free transfers, were drawn on the default
+    hardware."""
 
     shown = []
     for module in (chips, devices):
-        monkeypatch.setattr(module, "picture", lambda *given, draw=module.picture: shown.append(given) or draw(*given))
-    (folder / "slow.json").write_text('{"schema": "learned-mapping/package/1", "chips": 2, "flop_per_s": 1e6}')
+        monkeypatch.setattr(
+            module,
+            "picture",
+            lambda *given, draw=module.picture: shown.append(given) or draw(*given),
+        )
+    (folder / "slow.json").write_text(
+        '{"schema": "learned-mapping/package/1", "chips": 2, "flop_per_s": 1e6}'
+    )
     for paper, options in (("mcm", ["--package", "slow.json"]), ("regal", ["--transfers", "free"])):
         method = {"mcm": "greedy-careful", "regal": "list-scheduler"}[paper]
-        assert run(capsys, "solve", paper, "graph.json", "--method", method, *options, "--out", "s.json")[0] == 0
+        assert (
+            run(
+                capsys,
+                "solve",
+                paper,
+                "graph.json",
+                "--method",
+                method,
+                *options,
+                "--out",
+                "s.json",
+            )[0]
+            == 0
+        )
         assert run(capsys, "show", "graph.json", "s.json", "--out", "s.svg")[0] == 0
     assert shown[0][2].flop_per_s == 1e6 and shown[0][2].chips == 2
     assert shown[1][2].transfers == "free"
@@ -87,13 +113,21 @@ def test_options_of_another_paper_are_passed_over_alike(folder, capsys):
 
 
 def of_two(first, last, tables, **memory):
-    """A program of two instructions: a parameter of `first` bytes, an array between them, an output of `last`."""
+    """A program of two instructions: a parameter of `first` bytes, an array between them, an output
+    of `last`."""
     tensors = [{"name": "a", "bytes": first, "parameter": True}, {"name": "b", "bytes": 2 * last}]
     tensors.append({"name": "c", "bytes": first, "output": True})
     ends = [("a", "b"), ("b", "c")]
     buffers = [[{"tensor": x, "role": "input"}, {"tensor": y, "role": "output"}] for x, y in ends]
-    fields = [{"name": f"i{i}", "kind": "f", "buffers": buffers[i], "latency_s": tables[i]} for i in (0, 1)]
-    return PROGRAM | {"memory": memory | {"copy_bytes_per_s": 10.0}, "tensors": tensors, "instructions": fields}
+    fields = [
+        {"name": f"i{i}", "kind": "f", "buffers": buffers[i], "latency_s": tables[i]}
+        for i in (0, 1)
+    ]
+    return PROGRAM | {
+        "memory": memory | {"copy_bytes_per_s": 10.0},
+        "tensors": tensors,
+        "instructions": fields,
+    }
 
 
 def test_a_program_of_one_size_has_a_picture(folder, capsys, recwarn):

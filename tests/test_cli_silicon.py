@@ -12,8 +12,20 @@ from learned_mapping.programs.formats import read_graph
 
 @pytest.mark.parametrize("method", ["class-search", "random", "greedy-careful"])
 def test_what_solve_writes_check_accepts(capsys, folder, method):
-    """Catches an option that never reaches the method, and a solve and a check that judge by different chips."""
-    arguments = ["graph.json", "--method", method, "--chips", "2", "--samples", "20", "--hardware", "silicon", "--json"]
+    """Catches an option that never reaches the method, and a solve and a check that judge by
+    different chips."""
+    arguments = [
+        "graph.json",
+        "--method",
+        method,
+        "--chips",
+        "2",
+        "--samples",
+        "20",
+        "--hardware",
+        "silicon",
+        "--json",
+    ]
     solved = answer(capsys, "solve", "mcm", *arguments, "--out", "p.json")
     assert solved["samples"] == (1 if method == "greedy-careful" else 20)
     metrics, costs = solved["metrics"], solved["costs"]
@@ -30,14 +42,39 @@ def test_what_solve_writes_check_accepts(capsys, folder, method):
 @pytest.mark.parametrize(
     ("method", "sees"),
     [
-        *((method, False) for method in ("greedy-naive", "greedy-careful", "optimum", "cp-sat", "even-cut")),
-        *((method, True) for method in ("climb", "random", "sa", "unconstrained", "random-balanced", "class-search")),
+        *(
+            (method, False)
+            for method in ("greedy-naive", "greedy-careful", "optimum", "cp-sat", "even-cut")
+        ),
+        *(
+            (method, True)
+            for method in (
+                "climb",
+                "random",
+                "sa",
+                "unconstrained",
+                "random-balanced",
+                "class-search",
+            )
+        ),
     ],
 )
 def test_a_method_that_does_not_see_silicon_says_so(capsys, folder, method, sees):
-    """Catches a user who takes what the other cost's optimum is for what silicon's best is: a method that measures no
-    partition but what it ends with, its start beside it, cannot see the chips."""
-    arguments = ["graph.json", "--method", method, "--chips", "2", "--samples", "20", "--alone", "--out", "p.json"]
+    """Catches a user who takes what the other cost's optimum is for what silicon's best is: a
+    method that measures no partition but what it ends with, its start beside it, cannot see the
+    chips."""
+    arguments = [
+        "graph.json",
+        "--method",
+        method,
+        "--chips",
+        "2",
+        "--samples",
+        "20",
+        "--alone",
+        "--out",
+        "p.json",
+    ]
     code, _, err = run(capsys, "solve", "mcm", *arguments, "--hardware", "silicon")
     told = [line for line in err.splitlines() if "never sees the simulated chips" in line]
     assert code == 0 and len(told) == (not sees), err
@@ -48,11 +85,14 @@ def test_a_method_that_does_not_see_silicon_says_so(capsys, folder, method, sees
 
 
 def test_peak_bytes_are_the_same_whoever_judges(capsys, folder):
-    """Catches two things under one name. By hand, chip 0 of this partition holds the weights of b, 4,096 bytes, and
-    when c runs what it reads and makes, 1,024 each, and tb, 2,048, which waits for its link."""
+    """Catches two things under one name. By hand, chip 0 of this partition holds the weights of b,
+    4,096 bytes, and when c runs what it reads and makes, 1,024 each, and tb, 2,048, which waits for
+    its link."""
     (folder / "p.json").write_text(json.dumps(PARTITION))
     check = ("check", "mcm", "graph.json", "p.json", "--hardware")
-    model, silicon = (answer(capsys, *check, hardware)["costs"] for hardware in ("analytical", "silicon"))
+    model, silicon = (
+        answer(capsys, *check, hardware)["costs"] for hardware in ("analytical", "silicon")
+    )
     assert model["peak_bytes"] == silicon["peak_bytes"] == 8192
     assert "needed_bytes" not in model and silicon["needed_bytes"] % 2 == 0
 
@@ -73,7 +113,17 @@ def test_what_fits_no_chip_is_not_written(capsys, folder):
 @pytest.mark.parametrize("hardware", [[], ["--hardware", "silicon"]])
 def test_a_start_is_for_the_analytical_model(capsys, folder, hardware):
     """Catches a start that is taken and never used."""
-    arguments = ["graph.json", "--method", "random", "--samples", "5", "--chips", "2", "--out", "p.json"]
+    arguments = [
+        "graph.json",
+        "--method",
+        "random",
+        "--samples",
+        "5",
+        "--chips",
+        "2",
+        "--out",
+        "p.json",
+    ]
     code, _, err = run(capsys, "solve", "mcm", *arguments, "--start", "greedy-careful", *hardware)
     assert (code, "--start" in err) == ((2, True) if hardware else (0, False)), err
     assert (folder / "p.json").exists() == (not hardware)
@@ -82,8 +132,19 @@ def test_a_start_is_for_the_analytical_model(capsys, folder, hardware):
 @pytest.mark.parametrize("hardware", ["analytical", "silicon"])
 def test_a_package_of_ones_own(capsys, folder, hardware):
     """Catches a file that is read and not used, and a judge who forgets it."""
-    (folder / "slow.json").write_text('{"schema": "learned-mapping/package/1", "chips": 2, "flop_per_s": 1e6}')
-    arguments = ["graph.json", "--method", "greedy-careful", "--hardware", hardware, "--json", "--out", "p.json"]
+    (folder / "slow.json").write_text(
+        '{"schema": "learned-mapping/package/1", "chips": 2, "flop_per_s": 1e6}'
+    )
+    arguments = [
+        "graph.json",
+        "--method",
+        "greedy-careful",
+        "--hardware",
+        hardware,
+        "--json",
+        "--out",
+        "p.json",
+    ]
     costs = []
     for chosen in (["--chips", "2"], ["--package", "slow.json"]):
         costs.append(answer(capsys, "solve", "mcm", *arguments, *chosen)["costs"])
@@ -94,15 +155,27 @@ def test_a_package_of_ones_own(capsys, folder, hardware):
 @pytest.mark.parametrize(
     ("package", "options", "said"),
     [
-        ({"chips": 0}, [], "chips"), ({"flops": 1}, [], "flops"), ({"link_bytes_per_s": 0}, [], "link_bytes_per_s"),
-        ({"schema": "learned-mapping/graph/1"}, [], "schema"), ({"op_overhead_s": "fast"}, [], "op_overhead_s"),
+        ({"chips": 0}, [], "chips"),
+        ({"flops": 1}, [], "flops"),
+        ({"link_bytes_per_s": 0}, [], "link_bytes_per_s"),
+        ({"schema": "learned-mapping/graph/1"}, [], "schema"),
+        ({"op_overhead_s": "fast"}, [], "op_overhead_s"),
         ({"chips": 2}, ["--chips", "3"], "--chips"),
         ({"chips": 2}, ["--method", "magic", "--hardware", "silicon"], "class-search"),
     ],
-)  # fmt: skip
+)
 def test_a_package_that_cannot_be_is_named(capsys, folder, package, options, said):
     """Also chips said twice, and an unknown method."""
     (folder / "odd.json").write_text(json.dumps({"schema": "learned-mapping/package/1"} | package))
-    arguments = ["graph.json", "--method", "greedy-careful", "--package", "odd.json", "--out", "p.json", *options]
+    arguments = [
+        "graph.json",
+        "--method",
+        "greedy-careful",
+        "--package",
+        "odd.json",
+        "--out",
+        "p.json",
+        *options,
+    ]
     line = refusal(capsys, "solve", "mcm", *arguments)
     assert said in line and (options or "odd.json" in line) and not (folder / "p.json").exists()

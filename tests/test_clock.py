@@ -1,4 +1,5 @@
-"""Calibrated seconds: a budget counts them, a record keeps the rate, no stored row mixes cores of different rates."""
+"""Calibrated seconds: a budget counts them, a record keeps the rate, no stored row mixes cores of
+different rates."""
 
 import time
 from collections.abc import Iterable
@@ -19,13 +20,17 @@ MIXED = 1.15
 
 
 def mixed_rows(records: Iterable[dict[str, Any]]) -> list[tuple[str, str, float, float]]:
-    """Of runs that a clock limits: instance, method, least and largest rate, of each group whose rates mix by more than
-    `MIXED`. Runs of a group share instance, method and limit; a run without a rate, in a group that has one, counts
-    as a core that stood still."""
+    """Of runs that a clock limits: instance, method, least and largest rate, of each group whose
+    rates mix by more than `MIXED`. Runs of a group share instance, method and limit; a run without
+    a rate, in a group that has one, counts as a core that stood still."""
     clocked = [{**r, **r["config"]} for r in records if "seconds" in r["config"]]
     groups = by([{"arm": r["method"]} | r for r in clocked], "instance", "arm", "seconds")
     rates = {key: [run.get("rate", 0.0) for run in runs] for key, runs in groups.items()}
-    return [(*key[:2], min(actual), max(actual)) for key, actual in rates.items() if max(actual) > MIXED * min(actual)]
+    return [
+        (*key[:2], min(actual), max(actual))
+        for key, actual in rates.items()
+        if max(actual) > MIXED * min(actual)
+    ]
 
 
 @pytest.fixture
@@ -47,7 +52,13 @@ def test_a_budget_counts_calibrated_seconds(plain_seconds):
 def test_a_run_keeps_processor_and_rate(plain_seconds, monkeypatch):
     """Would catch a record that does not say on what core its seconds were counted."""
     monkeypatch.setattr(clock, "rate", lambda: 2.0)
-    task = {"task": "companion.run_functions:square", "method": "m", "instance": "i", "config": {}, "seed": 3}
+    task = {
+        "task": "companion.run_functions:square",
+        "method": "m",
+        "instance": "i",
+        "config": {},
+        "seed": 3,
+    }
     outcome = perform(task)
     assert outcome["rate"] == 2.0 and outcome["cpu"] == clock.cpu_model() and clock._factor == 2.0
 
@@ -62,7 +73,10 @@ def test_a_row_of_two_kinds_of_core_is_named():
     """Would catch groups of different limits taken together, and a mixture that passes."""
     run = {"instance": "a", "method": "m", "config": {"seconds": 5.0}}
     other = run | {"config": {"seconds": 9.0}}
-    records = [run | {"rate": rate} for rate in (1.0, 1.1)] + [other | {"rate": 2.0}, run | {"method": "older"}]
+    records = [run | {"rate": rate} for rate in (1.0, 1.1)] + [
+        other | {"rate": 2.0},
+        run | {"method": "older"},
+    ]
     assert not mixed_rows(records)
     assert mixed_rows([*records, run | {"rate": 1.2}]) == [("a", "m", 1.0, 1.2)]
     assert mixed_rows([*records, other]) == [("a", "m", 0.0, 2.0)]
@@ -75,9 +89,17 @@ def test_no_stored_row_mixes_cores(artifact):
 
 
 def test_every_stored_run_is_of_a_stored_result():
-    """Would catch records that outlive their artifact's plan, and would be counted and drawn for checking."""
-    named = {digest for artifact in TABLE if (stored := results.stored(artifact)) for digest in stored["runs"]}
-    assert {digest for artifact in TABLE for digest in read_records(results.runs_path(artifact))} <= named
+    """Would catch records that outlive their artifact's plan, and would be counted and drawn for
+    checking."""
+    named = {
+        digest
+        for artifact in TABLE
+        if (stored := results.stored(artifact))
+        for digest in stored["runs"]
+    }
+    assert {
+        digest for artifact in TABLE for digest in read_records(results.runs_path(artifact))
+    } <= named
 
 
 @pytest.mark.parametrize("artifact", ["mmap.table2", "mmap.table3", "mmap.fig7"])
@@ -88,9 +110,15 @@ def test_every_run_counts_calibrated_seconds(artifact):
 
 @pytest.mark.parametrize(
     ("lines", "name"),
-    [("model name : AMD EPYC\ncpu family : 26\nmodel : 2\nmodel : 3\n", "AMD EPYC (family 26, model 2)"),
-     ("model name : A  core\n", "A core"), ("", "fallback")],
-)  # fmt: skip
+    [
+        (
+            "model name : AMD EPYC\ncpu family : 26\nmodel : 2\nmodel : 3\n",
+            "AMD EPYC (family 26, model 2)",
+        ),
+        ("model name : A  core\n", "A core"),
+        ("", "fallback"),
+    ],
+)
 def test_a_processor_is_told_from_others_of_its_name(monkeypatch, lines, name):
     """Would catch two generations that a virtual machine calls alike, taken for one."""
     monkeypatch.setattr(clock.Path, "read_text", lambda path: lines)

@@ -28,7 +28,9 @@ BESIDE_RULES = ("mmap/muzero+", "mmap/edit-search+", "mcm/zeroshot+", "regal/reg
 ALL = [f"{name}/{method}" for name in fingerprints.INSTANCES for method in problem(name).methods()]
 
 
-def clocked(key: str, seconds: float, jump: float = 0.0, place: int = 0, file: object = None, **caches: str) -> dict:
+def clocked(
+    key: str, seconds: float, jump: float = 0.0, place: int = 0, file: object = None, **caches: str
+) -> dict:
     """The account of a run in a process of its own, see `clocked`."""
     name, _, method = key.partition("/")
     stored, options = fingerprints.INSTANCES[name][place]
@@ -36,7 +38,10 @@ def clocked(key: str, seconds: float, jump: float = 0.0, place: int = 0, file: o
     given = [name, method, str(path), str(seconds), json.dumps(options), str(jump)]
     script = Path(__file__).with_name("clocked.py")
     done = subprocess.run(
-        [sys.executable, script, *given], capture_output=True, text=True, env={**os.environ, **caches}
+        [sys.executable, script, *given],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **caches},
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -58,13 +63,14 @@ def uncharged(key: str) -> None:
 
 @pytest.mark.parametrize("key", REPRESENTATIVES)
 def test_no_budget_pays_for_compiling(key):
-    """Catches a kernel, a network or an import that comes within the time of a search: `zeroshot` made 20 samples in
-    ten seconds instead of 3,000 in three, `regal` 100 instead of 300,000."""
+    """Catches a kernel, a network or an import that comes within the time of a search: `zeroshot`
+    made 20 samples in ten seconds instead of 3,000 in three, `regal` 100 instead of 300,000."""
     uncharged(key)
 
 
 def test_fixed_ops_are_no_reason_to_compile(tmp_path):
-    """Catches a toy without the task's options: `unconstrained` repairs nothing, but where ops are fixed it asks."""
+    """Catches a toy without the task's options: `unconstrained` repairs nothing, but where ops are
+    fixed it asks."""
     graph = graph_to_json(random_graph(np.random.default_rng(3), "layered", 60))
     graph["ops"][0]["chip"] = 0
     write_json(tmp_path / "fixed.json", graph)
@@ -82,7 +88,8 @@ def test_no_budget_of_any_method_pays_for_compiling(key):
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["regal/regal", "mcm/zeroshot", "mmap/random"])
 def test_a_first_use_is_worth_a_later_one(tmp_path, key):
-    """Catches what compiles beyond the events that the clock of `clocked` knows; CPU seconds, two of them."""
+    """Catches what compiles beyond the events that the clock of `clocked` knows; CPU seconds, two
+    of them."""
     caches = {"NUMBA_CACHE_DIR": str(tmp_path), "JAX_ENABLE_COMPILATION_CACHE": "false"}
     first, later = (clocked(key, 2.0, **caches) for _ in range(2))
     assert 0.5 < first["samples"] / later["samples"] < 2.0

@@ -11,7 +11,8 @@ from learned_mapping.cp_sat import run
 
 
 def pigeons(holes: int) -> cp_model.CpModel:
-    """One pigeon more than holes, in clauses alone: nothing can be done, and to prove that takes for ever."""
+    """One pigeon more than holes, in clauses alone: nothing can be done, and to prove that takes
+    for ever."""
     model = cp_model.CpModel()
     inside = [[model.new_bool_var("") for _ in range(holes)] for _ in range(holes + 1)]
     for pigeon in inside:

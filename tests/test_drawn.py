@@ -23,14 +23,18 @@ def test_each_state_is_drawn_on_its_instance():
     """Would catch a state that is drawn with other hardware than it was made for, or not at all."""
     program, graph = toy_program(), random_graph(np.random.default_rng(0), "layered", 12)
     assert program._repr_html_() == svg_text(picture_of_mapping(program))
-    assert all_dropped(program)._repr_html_() == svg_text(picture_of_mapping(program, all_dropped(program)))
+    assert all_dropped(program)._repr_html_() == svg_text(
+        picture_of_mapping(program, all_dropped(program))
+    )
     partition = make_partition(np.zeros(12, int), 2)
     assert partition._repr_html_() is None, "of which graph, it does not know"
     assert partition.on(graph)._repr_html_() == svg_text(picture_of_partition(graph, partition))
     instance = Instance(graph, DevicePair(transfers="free"))
     schedule = decode(instance, np.random.default_rng(0).random(instance.chromosome_length))
     assert schedule._repr_html_() == svg_text(picture_of_schedule(graph, schedule, instance.pair))
-    assert Schedule.of([0] * 12, [], 2).on(graph)._repr_html_() is None, "a schedule without steps has no picture"
+    assert Schedule.of([0] * 12, [], 2).on(graph)._repr_html_() is None, (
+        "a schedule without steps has no picture"
+    )
 
 
 def test_nothing_is_imported_to_draw_before_something_is_drawn():
@@ -38,9 +42,15 @@ def test_nothing_is_imported_to_draw_before_something_is_drawn():
     modules = "mmap.mapping", "mcm.partition", "regal.schedule", "programs.program"
     imports = "; ".join(f"import learned_mapping.{module}" for module in modules)
     script = (
-        f"import sys; {imports}; print([m for m in sys.modules if m.startswith('matplotlib') or m.endswith('draw')])"
+        f"import sys; {imports}; print([m for m in sys.modules if m.startswith('matplotlib') or"
+        " m.endswith('draw')])"
     )
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 def test_a_stored_table_is_shown_without_what_trains_networks():
@@ -50,4 +60,9 @@ def test_a_stored_table_is_shown_without_what_trains_networks():
         f"import sys; from learned_mapping_companion.pages import show; {shown}; "
         "print([name for name in ('jax', 'scipy.stats') if name in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )

@@ -1,4 +1,5 @@
-"""One set of pins: environment.yml, requirements.lock and pyproject.toml agree, and nothing in them is an address."""
+"""One set of pins: environment.yml, requirements.lock and pyproject.toml agree, and nothing in them
+is an address."""
 
 import re
 import tomllib
@@ -27,7 +28,11 @@ def locked() -> dict[str, str]:
     """Package -> version of the lock file, as Python `CONDA_PYTHON` on Linux installs it."""
     text = (PROJECT / "requirements.lock").read_text().replace("\\\n", " ")
     pins = {}
-    environment = {"python_full_version": CONDA_PYTHON, "python_version": "3.11", "sys_platform": "linux"}
+    environment = {
+        "python_full_version": CONDA_PYTHON,
+        "python_version": "3.11",
+        "sys_platform": "linux",
+    }
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             requirement = Requirement(line.split("--hash")[0].strip())
@@ -64,7 +69,9 @@ def test_the_lock_satisfies_pyproject():
 
 def test_every_locked_package_has_a_hash():
     entries = re.split(r"\n(?=[a-zA-Z0-9])", (PROJECT / "requirements.lock").read_text())
-    assert len(entries) > 100 and all("--hash=sha256:" in entry for entry in entries if not entry.startswith("#"))
+    assert len(entries) > 100 and all(
+        "--hash=sha256:" in entry for entry in entries if not entry.startswith("#")
+    )
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "environment.yml", "pyproject.toml"])
@@ -80,4 +87,6 @@ def test_a_plain_install_pulls_no_extra():
     for extra in ("book", "cuda", "tpu", "cluster"):
         for text in project["optional-dependencies"][extra]:
             requirement = Requirement(text)
-            assert canonicalize_name(requirement.name) not in plain or requirement.extras, f"{extra}: {text}"
+            assert canonicalize_name(requirement.name) not in plain or requirement.extras, (
+                f"{extra}: {text}"
+            )

@@ -1,4 +1,5 @@
-"""The three environments by one list: pure, masked, without NaN, and one clear line where float64 is off."""
+"""The three environments by one list: pure, masked, without NaN, and one clear line where float64
+is off."""
 
 from dataclasses import replace
 
@@ -29,7 +30,10 @@ def small_graph():
 
 
 def play_mmap():
-    program, tables = mmap_env.env_program(toy_program()), mmap_env.observation_tables(toy_program())
+    program, tables = (
+        mmap_env.env_program(toy_program()),
+        mmap_env.observation_tables(toy_program()),
+    )
     step, observe = jax.jit(mmap_env.step), jax.jit(mmap_env.observe)
     state = jax.jit(mmap_env.reset, static_argnums=1)(program, 16)
     yield (state, observe(program, tables, state)), None
@@ -48,7 +52,9 @@ def play_mcm():
 
 def play_regal():
     instance = Instance(small_graph())
-    graph = jax.tree.map(lambda leaf: leaf[0], regal_env.env_graphs([instance], [features(instance)]))
+    graph = jax.tree.map(
+        lambda leaf: leaf[0], regal_env.env_graphs([instance], [features(instance)])
+    )
     state, seen = regal_env.reset(graph, DevicePair(), jnp.asarray(1), 300)
     yield (state, seen), None
     choices = jnp.zeros((len(graph.flop), 3, 2), jnp.int32)
@@ -60,7 +66,8 @@ PLAYS = {"mmap": play_mmap, "mcm": play_mcm, "regal": play_regal}
 
 @pytest.mark.parametrize("name", PLAYS)
 def test_an_episode_holds_no_nan(name):
-    """Also under JAX's own alarm; catches a NaN that stands for "nothing given" in what an agent keeps and checks."""
+    """Also under JAX's own alarm; catches a NaN that stands for "nothing given" in what an agent
+    keeps and checks."""
     with mmap_env.exact(), jax.debug_nans(True):
         rewards = []
         for state, reward in PLAYS[name]():
@@ -79,12 +86,15 @@ def test_the_decision_process_is_stated(name):
 
 
 def test_float64_that_is_off_is_one_line():
-    """At every door, outside and inside `jit`; without it JAX says so in twenty lines about carries of loops."""
+    """At every door, outside and inside `jit`; without it JAX says so in twenty lines about carries
+    of loops."""
     with mmap_env.exact():
         program = mmap_env.env_program(toy_program())
         state = mmap_env.reset(program, 16)
         instance = Instance(small_graph())
-        graph = jax.tree.map(lambda leaf: leaf[0], regal_env.env_graphs([instance], [features(instance)]))
+        graph = jax.tree.map(
+            lambda leaf: leaf[0], regal_env.env_graphs([instance], [features(instance)])
+        )
         began, _ = regal_env.reset(graph, DevicePair(), jnp.asarray(1), 300)
     choices = jnp.zeros((len(graph.flop), 3, 2), jnp.int32)
     doors = {

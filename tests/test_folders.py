@@ -14,7 +14,11 @@ def shown(code: str, **environment: str) -> Path:
     """The folder that a fresh process names."""
     kept = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     run = subprocess.run(
-        [sys.executable, "-c", code], env=kept | environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return Path(run.stdout.strip())
 
@@ -26,10 +30,13 @@ def test_the_folder_names_the_code_of_the_package(tmp_path):
 
 
 def test_another_state_is_another_folder(tmp_path, monkeypatch):
-    """Catches a folder that stays when a file with compiled functions changes, and old ones that are never removed."""
+    """Catches a folder that stays when a file with compiled functions changes, and old ones that
+    are never removed."""
     collected = []
     for state in range(folders.FOLDERS_KEPT + 3):
-        (tmp_path / "draws.py").write_text(f"import numba\n\n@numba.njit\ndef f(): return {state}\n")
+        (tmp_path / "draws.py").write_text(
+            f"import numba\n\n@numba.njit\ndef f(): return {state}\n"
+        )
         monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
         monkeypatch.setattr(folders.sys, "modules", {})
         folders.use_cache(tmp_path)

@@ -1,4 +1,5 @@
-"""On graphs that are not of the project's making no method ends behind the rule that takes a moment.
+"""On graphs that are not of the project's making no method ends behind the rule that takes a
+moment.
 
 The suite tries one method of each kind; LMAP_FOREIGN=all tries every method, on 4, 16 and 36 chips.
 """
@@ -61,15 +62,19 @@ def test_no_method_ends_behind_the_rule(paper, options):
         for name, ratio in ratios(paper, own.task(graph, **options), rule, names).items():
             worst[name].append(ratio)
     for name, rest in worst.items():
-        print(f"{name}, {options}: {np.exp(np.mean(np.log(rest or [1.0]))):.4f}, least {min(rest, default=1.0):.4f}")
+        print(
+            f"{name}, {options}: {np.exp(np.mean(np.log(rest or [1.0]))):.4f}, least"
+            f" {min(rest, default=1.0):.4f}"
+        )
         assert min(rest, default=1.0) >= 1 - 1e-9, name
 
 
 @pytest.mark.parametrize("objective, method", [("runtime", "regal"), ("memory", "regal-imitation")])
 def test_what_is_shipped_is_not_behind_uniform_mutants(objective, method):
-    """Catches a network, or a use of one, that costs a user of other graphs more than it saves: in geometric mean over
-    five connected graphs and one in parts at most 1% more than BRKGA with as many evaluations. With two seeds for each
-    the mean scatters by as much, so that another processor's rounding would decide."""
+    """Catches a network, or a use of one, that costs a user of other graphs more than it saves: in
+    geometric mean over five connected graphs and one in parts at most 1% more than BRKGA with as
+    many evaluations. With two seeds for each the mean scatters by as much, so that another
+    processor's rounding would decide."""
     scheduling = problem("regal")
     actual = {name: [] for name in ("brkga", method)}
     for graph in (*OUTSIDE[8:13], OUTSIDE[14]):

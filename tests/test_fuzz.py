@@ -1,7 +1,8 @@
-"""Hostile files and options against the command line: every format, every kind of damage, a fixed seed.
+"""Hostile files and options against the command line: every format, every kind of damage, a fixed
+seed.
 
-The suite runs 2,000 cases; ``make fuzz`` sets LMAP_FUZZ for more. Whatever comes in, the exit code is 0, 1, 2 or 4, a
-refusal is one printable line, and no output is left half-written.
+The suite runs 2,000 cases; ``make fuzz`` sets LMAP_FUZZ for more. Whatever comes in, the exit code
+is 0, 1, 2 or 4, a refusal is one printable line, and no output is left half-written.
 """
 
 import contextlib
@@ -41,14 +42,44 @@ NAMES = [
     "\x1b[31m",
     "\ud83d\ude00",
 ]
-NUMBERS = [0, 1, -1, 2**31, 2**50, 2**53 + 1, 2**63, 10**60, 0.5, 100.0, 1e308, -0.0, float("nan"), float("inf")]
-ANYTHING = [None, True, "", [], {}, [[]], {"op": 1}, "drop", "copy", "input", "output", *NAMES, *NUMBERS]
+NUMBERS = [
+    0,
+    1,
+    -1,
+    2**31,
+    2**50,
+    2**53 + 1,
+    2**63,
+    10**60,
+    0.5,
+    100.0,
+    1e308,
+    -0.0,
+    float("nan"),
+    float("inf"),
+]
+ANYTHING = [
+    None,
+    True,
+    "",
+    [],
+    {},
+    [[]],
+    {"op": 1},
+    "drop",
+    "copy",
+    "input",
+    "output",
+    *NAMES,
+    *NUMBERS,
+]
 OPTIONS = (
-    "--seconds --samples --seed --chips --devices --memory-gib --method --objective --out --transfers --hardware "
-    "--fold --alone --json --all --checkpoint --start --size --device"
+    "--seconds --samples --seed --chips --devices --memory-gib --method --objective --out"
+    " --transfers --hardware --fold --alone --json --all --checkpoint --start --size --device"
 ).split()
 VALUES = [
-    *"-- 0 -1 1 2 1e9 nan inf $x$ runtime memory free silicon list-scheduler greedy-naive greedy random".split(),
+    *"-- 0 -1 1 2 1e9 nan inf $x$ runtime memory free silicon list-scheduler greedy-naive greedy"
+    " random".split(),
     *["", "x" * 100_000, "\x1b[2J", "none.json", "/", "/dev/full", "a.npz"],
 ]
 
@@ -66,13 +97,20 @@ def folder(tmp_path_factory):
 def places(value, path=()):
     if path:
         yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in items:
         yield from places(item, (*path, key))
 
 
 def damaged_json(rng: random.Random, kind: str) -> bytes:
-    """A valid file of a kind with values replaced, dropped, repeated or renamed, or its text cut or flipped."""
+    """A valid file of a kind with values replaced, dropped, repeated or renamed, or its text cut or
+    flipped."""
     value = copy.deepcopy(VALID[kind])
     for _ in range(rng.randint(0, 3)):
         path = rng.choice(list(places(value)))
@@ -92,7 +130,9 @@ def damaged_json(rng: random.Random, kind: str) -> bytes:
             break
     text = json.dumps(value, ensure_ascii=rng.random() < 0.5)
     if rng.random() < 0.2:
-        text = text.replace(rng.choice(["a", "p", "two steps", "diamond"]), json.dumps(rng.choice(NAMES))[1:-1])
+        text = text.replace(
+            rng.choice(["a", "p", "two steps", "diamond"]), json.dumps(rng.choice(NAMES))[1:-1]
+        )
     data = bytearray(text.encode("utf-8", "surrogatepass"))
     if rng.random() < 0.3:
         for _ in range(rng.randint(1, 4)):
@@ -119,24 +159,36 @@ def judge(arguments: list[str], out) -> None:
     assert "Traceback" not in err and time.process_time() - begin < SECONDS
     if code == 2:
         lines = err.splitlines()
-        assert len(lines) == 1 and lines[0].startswith("lmap: ") and lines[0].isprintable(), (arguments, err[:2000])
+        assert len(lines) == 1 and lines[0].startswith("lmap: ") and lines[0].isprintable(), (
+            arguments,
+            err[:2000],
+        )
         assert len(lines[0]) < 12_000 and not out.exists()
     if out.exists() and out.suffix == ".json":
         json.loads(out.read_text())
     out.unlink(missing_ok=True)
 
 
-@settings(max_examples=CASES, deadline=None, derandomize=True, database=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])  # fmt: skip
+@settings(
+    max_examples=CASES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(seed=st.integers(0, 2**62))
 def test_whatever_comes_in_is_accepted_or_named(folder, seed):
-    """Catches a traceback, a code of ours, more than one line, an endless line, and half an output."""
+    """Catches a traceback, a code of ours, more than one line, an endless line, and half an
+    output."""
     rng = random.Random(seed)
     kind = rng.choice([*VALID, "costgraph"])
     if kind == "costgraph":
         start = rng.randrange(len(COSTGRAPH))
         new = "".join(rng.choices(string.printable, k=rng.randrange(8)))
-        data, ending = (COSTGRAPH[:start] + new + COSTGRAPH[start + rng.randrange(20) :]).encode(), ".pbtxt"
+        data, ending = (
+            (COSTGRAPH[:start] + new + COSTGRAPH[start + rng.randrange(20) :]).encode(),
+            ".pbtxt",
+        )
     else:
         data, ending = damaged_json(rng, kind), ".json"
     if rng.random() < 0.1:
@@ -153,14 +205,34 @@ def test_whatever_comes_in_is_accepted_or_named(folder, seed):
         out = folder / rng.choice(["p.svg", "p.html"])
         arguments = ["show", str(file), "--out", str(out)]
     elif choice < 0.2 and kind in ("graph", "program", "costgraph"):
-        arguments = ["check", *([] if rng.random() < 0.5 else [rng.choice(["mmap", "mcm", "regal"])]), str(file)]
+        arguments = [
+            "check",
+            *([] if rng.random() < 0.5 else [rng.choice(["mmap", "mcm", "regal"])]),
+            str(file),
+        ]
     elif choice < 0.35 and kind in ("graph", "costgraph"):
         method = rng.choice(["greedy-naive", "greedy-careful", "random"])
-        arguments = ["solve", "mcm", str(file), "--method", method, "--chips", "3", "--samples", "3", "--out", str(out)]
+        arguments = [
+            "solve",
+            "mcm",
+            str(file),
+            "--method",
+            method,
+            "--chips",
+            "3",
+            "--samples",
+            "3",
+            "--out",
+            str(out),
+        ]
     if rng.random() < 0.2:
         for _ in range(rng.randint(1, 2)):
             option, value = rng.choice(OPTIONS), rng.choice(VALUES)
-            if (option, value) in (("--samples", "1e9"), ("--seconds", "2"), ("--out", "none.json")):
+            if (option, value) in (
+                ("--samples", "1e9"),
+                ("--seconds", "2"),
+                ("--out", "none.json"),
+            ):
                 continue
             arguments += rng.choice([[option], [option, value], [f"{option}={value}"]])
         arguments += ["--samples", "1"] if arguments[0] == "solve" else []
@@ -169,17 +241,22 @@ def test_whatever_comes_in_is_accepted_or_named(folder, seed):
 
 
 def test_damaged_checkpoints_are_one_line(folder):
-    """Catches an exception of zip, npy or a compressor that comes through; every bit of the head, then some."""
+    """Catches an exception of zip, npy or a compressor that comes through; every bit of the head,
+    then some."""
     from learned_mapping.errors import InputError
     from learned_mapping.learning.checkpoint import read_checkpoint
 
     path = folder / "good.npz"
-    write_checkpoint(path, {"weights": np.arange(12.0), "bias": np.zeros((2, 2), np.float32)}, {"kind": "fuzz"})
+    write_checkpoint(
+        path, {"weights": np.arange(12.0), "bias": np.zeros((2, 2), np.float32)}, {"kind": "fuzz"}
+    )
     data, rng, refused = path.read_bytes(), random.Random(0), 0
     for _ in range(300):
         changed = bytearray(data)
         changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-        (folder / "bad.npz").write_bytes(changed[: rng.randrange(len(changed))] if rng.random() < 0.3 else changed)
+        (folder / "bad.npz").write_bytes(
+            changed[: rng.randrange(len(changed))] if rng.random() < 0.3 else changed
+        )
         try:
             read_checkpoint(folder / "bad.npz")
         except InputError as error:
@@ -191,34 +268,42 @@ BOMBS = {
     "objects.json.gz": lambda: b"{" + b'"a":[' + b"{}," * 20_000_000 + b"{}]}",
     "lists.json.gz": lambda: b"[" * 30_000_000,
     "wide.json": lambda: b'{"schema":"' + "\U0001f600".encode() + b"a" * 60_000_000 + b'"}',
-    "values.json": lambda: b'{"schema":"learned-mapping/graph/1","ops":[' + b"{}," * 3_900_000 + b"{}]}",
+    "values.json": lambda: (
+        b'{"schema":"learned-mapping/graph/1","ops":[' + b"{}," * 3_900_000 + b"{}]}"
+    ),
     "inputs.pbtxt.gz": lambda: b'node{name:"a" ' + b"input_info{}" * 1_800_000 + b"}",
     "name.pbtxt.gz": lambda: b'node{id:1 name:"' + b"n" * (60 << 20) + b'"}',
-    "device.pbtxt.gz": lambda: b"node{id:1 name:'a' device:'" + b"d" * (60 << 20) + b"' input_info{preceding_node:7}}",
+    "device.pbtxt.gz": lambda: (
+        b"node{id:1 name:'a' device:'" + b"d" * (60 << 20) + b"' input_info{preceding_node:7}}"
+    ),
     "escapes.pbtxt.gz": lambda: b'node{name:"' + b"\\n" * (30 << 20) + b'"}',
     "strings.pbtxt.gz": lambda: b'node{name:"a" device:' + b'"d"\n' * (15 << 20) + b"}",
     "late.pbtxt": lambda: (
-        b"node{name:\"a\"}\nnode{name:\"b\" id:1 " + b"control_input:0\n" * 150_000 + b"input_info{preceding_node:9}}"
+        b'node{name:"a"}\nnode{name:"b" id:1 '
+        + b"control_input:0\n" * 150_000
+        + b"input_info{preceding_node:9}}"
     ),
-}  # fmt: skip
+}
 
 
 def test_no_bomb_takes_a_gigabyte_or_ten_seconds(tmp_path):
     """Catches a limit on bytes alone: small files whose values need many times their size."""
     script = (
-        "import sys, time, json, re\nfrom learned_mapping.cli import main\n"
-        "import learned_mapping.regal.methods\nfound = []\n"
-        "for path in sys.argv[1:]:\n"
-        "    begin = time.process_time()\n"
-        "    code = main(['solve', 'regal', path, '--method', 'list-scheduler', '--out', path + '.out.json'])\n"
-        "    peak = int(re.search(r'VmHWM:\\s*(\\d+) kB', open('/proc/self/status').read())[1]) * 1024\n"
-        "    found.append((path, code, time.process_time() - begin, peak))\n"
-        "print(json.dumps(found))\n"
+        "import sys, time, json, re\nfrom learned_mapping.cli import main\nimport"
+        " learned_mapping.regal.methods\nfound = []\nfor path in sys.argv[1:]:\n    begin ="
+        " time.process_time()\n    code = main(['solve', 'regal', path, '--method',"
+        " 'list-scheduler', '--out', path + '.out.json'])\n    peak ="
+        " int(re.search(r'VmHWM:\\s*(\\d+) kB', open('/proc/self/status').read())[1]) * 1024\n   "
+        " found.append((path, code, time.process_time() - begin, peak))\nprint(json.dumps(found))\n"
     )
     for name, make in BOMBS.items():
         (tmp_path / name).write_bytes(gzip.compress(make(), 1) if name.endswith(".gz") else make())
     paths = [str(tmp_path / name) for name in BOMBS]
-    done = subprocess.run([sys.executable, "-c", script, *paths], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *paths], capture_output=True, text=True, check=True
+    )
     for path, code, seconds, peak in json.loads(done.stdout):
         assert code == 2 and seconds < SECONDS and peak < BYTES, (path, code, seconds, peak)
-    assert len(done.stderr.splitlines()) == len(BOMBS) and len(list(tmp_path.iterdir())) == len(BOMBS)
+    assert len(done.stderr.splitlines()) == len(BOMBS) and len(list(tmp_path.iterdir())) == len(
+        BOMBS
+    )

@@ -44,9 +44,12 @@ def test_its_own_checker_finds_nothing(kind, seed):
 
 
 @pytest.mark.parametrize("kind", INSTANCES)
-@pytest.mark.parametrize("options", [{"instance": GRAPH}, {"instnace": 1}, [], "instance", np.zeros(2)])
+@pytest.mark.parametrize(
+    "options", [{"instance": GRAPH}, {"instnace": 1}, [], "instance", np.zeros(2)]
+)
 def test_an_option_is_refused_and_not_ignored(kind, options):
-    """Catches an agent that is said to train on another graph at each reset, and never leaves the first."""
+    """Catches an agent that is said to train on another graph at each reset, and never leaves the
+    first."""
     env = made(kind).unwrapped
     with pytest.raises(InputError, match="options: an environment has none and keeps its instance"):
         env.reset(options=options)
@@ -61,7 +64,9 @@ def test_a_random_player_returns_what_the_validator_says():
         rng, total, over = np.random.default_rng(seed), 0.0, False
         _, info = env.reset(seed=seed)
         while not over:
-            _, reward, over, cut, info = env.step(int(rng.choice(np.flatnonzero(info["action_mask"]))))
+            _, reward, over, cut, info = env.step(
+                int(rng.choice(np.flatnonzero(info["action_mask"])))
+            )
             total += reward
             assert not cut
         verdict = lm.mmap.validate(program, env.unwrapped.solution)
@@ -71,14 +76,19 @@ def test_a_random_player_returns_what_the_validator_says():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_chips_and_schedules_cost_what_the_validators_say(seed):
-    for kind, validate, cost in (("Chips", lm.mcm.validate, "throughput"), ("Regal", lm.regal.validate, "makespan_s")):
+    for kind, validate, cost in (
+        ("Chips", lm.mcm.validate, "throughput"),
+        ("Regal", lm.regal.validate, "makespan_s"),
+    ):
         env = made(kind)
         env.action_space.seed(seed)
         env.reset(seed=seed)
         _, reward, over, _, info = env.step(env.action_space.sample())
         verdict = validate(GRAPH, env.unwrapped.solution)
         assert over and verdict.valid and np.isfinite(reward)
-        assert verdict.costs[cost] == pytest.approx(info.get("throughput", info.get("cost")), rel=1e-12)
+        assert verdict.costs[cost] == pytest.approx(
+            info.get("throughput", info.get("cost")), rel=1e-12
+        )
 
 
 def test_an_illegal_action_changes_nothing_and_an_endless_game_is_cut_off():
@@ -107,10 +117,20 @@ def test_an_objective_and_devices_of_ones_own():
 
 @pytest.mark.slow
 def test_a_stock_learner_learns_alexnet():
-    """The page's ten lines where `sb3_contrib` is installed: from .27 untrained to more than .40 after 25,000 moves."""
+    """The page's ten lines where `sb3_contrib` is installed: from .27 untrained to more than .40
+    after 25,000 moves."""
     learner = pytest.importorskip("sb3_contrib").MaskablePPO
     env = gymnasium.make("learned_mapping/MMap-v0", instance=workload("alexnet_train_batch_32"))
-    agent = learner("MlpPolicy", env, n_steps=2048, batch_size=256, gamma=1.0, ent_coef=0.01, seed=0, device="cpu")
+    agent = learner(
+        "MlpPolicy",
+        env,
+        n_steps=2048,
+        batch_size=256,
+        gamma=1.0,
+        ent_coef=0.01,
+        seed=0,
+        device="cpu",
+    )
     agent.learn(25_000)
     observation, info = env.reset()
     over = False
@@ -138,7 +158,8 @@ def test_an_action_that_is_none_is_refused(kind, wrong):
 
 
 def test_a_graph_is_scheduled_and_anything_else_is_refused():
-    """Catches an attribute that is missing deep inside where a path or a graph came in place of a program."""
+    """Catches an attribute that is missing deep inside where a path or a graph came in place of a
+    program."""
     assert lm.mmap.solve(GRAPH, "greedy", seed=0).metrics["return"] >= 0
     assert gymnasium.make("learned_mapping/MMap-v0", instance=GRAPH).reset()[0].shape
     program, partition = hard_program(1, 30), lm.mcm.solve(GRAPH, "greedy-naive", chips=2).solution
@@ -148,7 +169,10 @@ def test_a_graph_is_scheduled_and_anything_else_is_refused():
         (lambda: lm.mcm.solve(program, "greedy-naive"), "a ComputationGraph, got a Program"),
         (lambda: lm.mcm.validate(program, partition), "a ComputationGraph, got a Program"),
         (lambda: lm.regal.solve(program, "brkga"), "a ComputationGraph, got a Program"),
-        (lambda: gymnasium.make("learned_mapping/Regal-v0", instance="a.json"), "a ComputationGraph, got a str"),
+        (
+            lambda: gymnasium.make("learned_mapping/Regal-v0", instance="a.json"),
+            "a ComputationGraph, got a str",
+        ),
         (lambda: lm.mcm.solve(GRAPH, "random", seed=-1), "a whole number from 0 on, got -1"),
         (lambda: lm.mcm.solve(GRAPH, "random", seed=1.5), "a whole number from 0 on, got 1.5"),
     ):
@@ -160,13 +184,22 @@ def test_what_takes_no_time_is_the_best_there_is():
     """Catches a run of no seconds counted as one that cannot run, and a share of no seconds."""
     ops, edges = range(6), range(5)
     graph = make_graph(
-        name="none", op_names=[f"op{i}" for i in ops], op_kinds=["add"] * 6, op_flop=[0] * 6, op_seconds=[0.0] * 6,
-        tensor_names=[f"t{i}" for i in ops], tensor_producer=list(ops), tensor_bytes=[1000] * 6,
-        edge_tensor=list(edges), edge_consumer=[i + 1 for i in edges],
-    )  # fmt: skip
+        name="none",
+        op_names=[f"op{i}" for i in ops],
+        op_kinds=["add"] * 6,
+        op_flop=[0] * 6,
+        op_seconds=[0.0] * 6,
+        tensor_names=[f"t{i}" for i in ops],
+        tensor_producer=list(ops),
+        tensor_bytes=[1000] * 6,
+        edge_tensor=list(edges),
+        edge_consumer=[i + 1 for i in edges],
+    )
     actual = lm.mcm.solve(graph, "random", chips=4, samples=200)
     assert actual.metrics["runtime_s"] == 0.0 and actual.metrics["throughput"] > 1e20
-    assert lm.mcm.validate(graph, actual.solution).costs["throughput"] == actual.metrics["throughput"]
+    assert (
+        lm.mcm.validate(graph, actual.solution).costs["throughput"] == actual.metrics["throughput"]
+    )
     env = gymnasium.make("learned_mapping/Regal-v0", instance=graph, evaluations=200)
     env.reset(seed=0)
     assert np.isfinite(env.step(env.action_space.sample())[1])

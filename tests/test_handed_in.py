@@ -1,4 +1,5 @@
-"""What callers hand to functions that index arrays by it: refused in one line, never cut off or wrapped round."""
+"""What callers hand to functions that index arrays by it: refused in one line, never cut off or
+wrapped round."""
 
 import json
 import os
@@ -35,7 +36,12 @@ GRAPH = example_graph()
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"weights": np.ones((GRAPH.num_ops - 1, 9))}, {"order": np.arange(2)}, {"order": np.zeros(GRAPH.num_ops)}]
+    "wrong",
+    [
+        {"weights": np.ones((GRAPH.num_ops - 1, 9))},
+        {"order": np.arange(2)},
+        {"order": np.zeros(GRAPH.num_ops)},
+    ],
 )
 @pytest.mark.parametrize("by", ["engine", "cp-sat"])
 def test_a_batch_of_repairs_refuses_other_shapes(wrong, by):
@@ -63,7 +69,8 @@ def test_a_game_is_not_rewound_before_its_start(prefix):
 
 
 @pytest.mark.parametrize(
-    "placement, order", [([2**40, 0], [[0, -1]]), (np.array([2**40, 0]), [[0, -1]]), ([0, 0], [0, -1, 5]), ([[0]], [])]
+    "placement, order",
+    [([2**40, 0], [[0, -1]]), (np.array([2**40, 0]), [[0, -1]]), ([0, 0], [0, -1, 5]), ([[0]], [])],
 )
 def test_a_schedule_takes_no_other_shapes_and_no_number_beyond_its_type(placement, order):
     with pytest.raises(InputError):
@@ -119,23 +126,39 @@ def test_a_machine_and_a_budget_are_made_of_numbers(wrong):
 def test_the_length_of_a_calibration_is_checked(text):
     """Catches an unchecked variable of the environment: a rate of 0, by which no budget ends."""
     environment = {**os.environ, "LEARNED_MAPPING_CALIBRATION_S": text}
-    command = [sys.executable, "-c", "import learned_mapping.cli as c; raise SystemExit(c.main(['artifacts']))"]
+    command = [
+        sys.executable,
+        "-c",
+        "import learned_mapping.cli as c; raise SystemExit(c.main(['artifacts']))",
+    ]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2 and ended.stderr.startswith("lmap: LEARNED_MAPPING_CALIBRATION_S: expected")
+    assert ended.returncode == 2 and ended.stderr.startswith(
+        "lmap: LEARNED_MAPPING_CALIBRATION_S: expected"
+    )
 
 
 def test_one_long_step_makes_no_copy_free():
-    """Catches a slack of Eq. 5 by the largest supply of all steps: 4 bytes copied while there is no supply."""
+    """Catches a slack of Eq. 5 by the largest supply of all steps: 4 bytes copied while there is no
+    supply."""
     steps = [
         Step("long", "fusion", [(0, True, NO_ALIAS)], [], [1e-2]),
         Step("none", "fusion", [(1, True, NO_ALIAS)], [], [0.0]),
         Step("use", "fusion", [(2, False, NO_ALIAS)], [0], [2e-6, 1e-6]),
     ]
     program = program_of_steps(
-        steps, name="long step", fast_bytes=64, copy_bytes_per_s=1e12, tensor_names=["a", "b", "p"],
-        tensor_bytes=[4, 4, 4], tensor_is_parameter=[False, False, True], tensor_is_output=[True, True, False],
-    )  # fmt: skip
-    late, early = (make_mapping(program, [2, 2, 0], [-1, -1, 0], [-1, -1, start], [-1, -1, 2]) for start in (1, 0))
+        steps,
+        name="long step",
+        fast_bytes=64,
+        copy_bytes_per_s=1e12,
+        tensor_names=["a", "b", "p"],
+        tensor_bytes=[4, 4, 4],
+        tensor_is_parameter=[False, False, True],
+        tensor_is_output=[True, True, False],
+    )
+    late, early = (
+        make_mapping(program, [2, 2, 0], [-1, -1, 0], [-1, -1, start], [-1, -1, 2])
+        for start in (1, 0)
+    )
     assert not validate(program, late).valid and validate(program, early).valid
 
 
@@ -145,7 +168,9 @@ def test_a_graph_that_takes_no_time_has_rewards():
     assert uniform_cost(lm.regal.Instance(graph).arrays, (0,), 200, 2) == 1.0
     timeless = hand_graph(3, [(0, 1), (1, 2)], tensor_bytes=[0] * 3)
     env = PartitionEnv(ChipModel(timeless, lm.mcm.ChipPackage(chips=2, op_overhead_s=0.0)))
-    assert env.rollout(np.zeros((1, 3), int), np.random.default_rng(0))[1][0] / env.unit == pytest.approx(1.0)
+    assert env.rollout(np.zeros((1, 3), int), np.random.default_rng(0))[1][
+        0
+    ] / env.unit == pytest.approx(1.0)
 
 
 def test_a_game_plays_by_a_generator_to_a_whole_number():

@@ -1,6 +1,8 @@
-"""Whatever is handed to the validators and the solvers of the three papers: a result of finite numbers, or one line.
+"""Whatever is handed to the validators and the solvers of the three papers: a result of finite
+numbers, or one line.
 
-The calls run in a process of their own under a limit on its memory, as what is wrong here may take all there is.
+The calls run in a process of their own under a limit on its memory, as what is wrong here may take
+all there is.
 """
 
 import decimal
@@ -43,7 +45,9 @@ class Raises:
     def fail(self, *given, **named):
         raise RuntimeError("asked")
 
-    __getattr__ = __len__ = __iter__ = __bool__ = __eq__ = __repr__ = __float__ = __index__ = __call__ = fail
+    __getattr__ = __len__ = __iter__ = __bool__ = __eq__ = __repr__ = __float__ = __index__ = (
+        __call__
+    ) = fail
     __array__ = __int__ = __lt__ = __gt__ = fail
 
 
@@ -58,35 +62,153 @@ def raises(*given, **named):
 def hostile():
     """Values of every kind, made anew: iterators can be gone through once."""
     return [
-        None, True, False, 0, 1, -1, 2, 7, 2**31, 2**63, -(2**63), 10**400, -(10**400), 10**5000, 0.0, -0.0, 0.5, 1.5,
-        float("nan"), float("inf"), -float("inf"), 1e308, 5e-324, 1e-320, 1j, "", "a", "0", "x" * 5000, "\ud800",
-        "random", "optimum", "memory", "quick", b"abc", bytearray(b"x"), memoryview(b"ab"), [], [0], [0] * 5,
-        [0, 0, 1, 1, 1], [0.5] * 5, [None] * 5, [[0]], [[0], [1, 2]], [10**400], [True] * 5, (), (1, 2), {}, {"a": 1},
-        {1: 2}, set(), range(5), slice(1), object(), type, int, len, raises, Raises(), Raises, Exception("e"), ...,
-        NotImplemented, iter([0] * 5), (i for i in range(5)), itertools.count(), fractions.Fraction(1, 3),
-        decimal.Decimal("1"), decimal.Decimal("sNaN"), np.float64("nan"), np.float64(1.5), np.float32(2), np.int8(2),
-        np.int8(127), np.uint64(2**63), np.bool_(True), np.array(3), np.array([1]), np.zeros(5, int), np.zeros(5),
-        np.zeros((5, 2), int), np.zeros((0, 2)), np.array([], int), np.array(["a"] * 5), np.array([None] * 5),
-        np.full(5, 2**40), np.full(5, np.nan), np.ma.masked_array([0] * 5, [0, 1, 0, 0, 1]), np.ma.masked,
-        np.datetime64("2020"), np.zeros(5, [("a", int)]), np.random.default_rng(0), GRAPH, PROGRAM,
-        lm.mcm.ChipPackage(), lm.regal.DevicePair(), lm.mmap.MemoryHierarchy(), all_dropped(PROGRAM),
-        Partition([0] * 5, 2), Schedule.of([0] * 5, ORDER, 2), Result(None, {}, {}, 0, 0.0), Verdict(),
-    ]  # fmt: skip
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2,
+        7,
+        2**31,
+        2**63,
+        -(2**63),
+        10**400,
+        -(10**400),
+        10**5000,
+        0.0,
+        -0.0,
+        0.5,
+        1.5,
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        1e308,
+        5e-324,
+        1e-320,
+        1j,
+        "",
+        "a",
+        "0",
+        "x" * 5000,
+        "\ud800",
+        "random",
+        "optimum",
+        "memory",
+        "quick",
+        b"abc",
+        bytearray(b"x"),
+        memoryview(b"ab"),
+        [],
+        [0],
+        [0] * 5,
+        [0, 0, 1, 1, 1],
+        [0.5] * 5,
+        [None] * 5,
+        [[0]],
+        [[0], [1, 2]],
+        [10**400],
+        [True] * 5,
+        (),
+        (1, 2),
+        {},
+        {"a": 1},
+        {1: 2},
+        set(),
+        range(5),
+        slice(1),
+        object(),
+        type,
+        int,
+        len,
+        raises,
+        Raises(),
+        Raises,
+        Exception("e"),
+        ...,
+        NotImplemented,
+        iter([0] * 5),
+        (i for i in range(5)),
+        itertools.count(),
+        fractions.Fraction(1, 3),
+        decimal.Decimal("1"),
+        decimal.Decimal("sNaN"),
+        np.float64("nan"),
+        np.float64(1.5),
+        np.float32(2),
+        np.int8(2),
+        np.int8(127),
+        np.uint64(2**63),
+        np.bool_(True),
+        np.array(3),
+        np.array([1]),
+        np.zeros(5, int),
+        np.zeros(5),
+        np.zeros((5, 2), int),
+        np.zeros((0, 2)),
+        np.array([], int),
+        np.array(["a"] * 5),
+        np.array([None] * 5),
+        np.full(5, 2**40),
+        np.full(5, np.nan),
+        np.ma.masked_array([0] * 5, [0, 1, 0, 0, 1]),
+        np.ma.masked,
+        np.datetime64("2020"),
+        np.zeros(5, [("a", int)]),
+        np.random.default_rng(0),
+        GRAPH,
+        PROGRAM,
+        lm.mcm.ChipPackage(),
+        lm.regal.DevicePair(),
+        lm.mmap.MemoryHierarchy(),
+        all_dropped(PROGRAM),
+        Partition([0] * 5, 2),
+        Schedule.of([0] * 5, ORDER, 2),
+        Result(None, {}, {}, 0, 0.0),
+        Verdict(),
+    ]
 
 
 PAPERS = {
-    "mmap": (PROGRAM, "machine", lm.mmap.MemoryHierarchy, ("greedy", "greedy-tuned", "random", "heuristic", "packing")),
-    "mcm": (GRAPH, "package", lm.mcm.ChipPackage, ("greedy-careful", "greedy-naive", "random", "sa", "climb")),
+    "mmap": (
+        PROGRAM,
+        "machine",
+        lm.mmap.MemoryHierarchy,
+        ("greedy", "greedy-tuned", "random", "heuristic", "packing"),
+    ),
+    "mcm": (
+        GRAPH,
+        "package",
+        lm.mcm.ChipPackage,
+        ("greedy-careful", "greedy-naive", "random", "sa", "climb"),
+    ),
     "silicon": (GRAPH, "package", lm.mcm.ChipPackage, ("even-cut", "random", "class-search")),
-    "regal": (GRAPH, "pair", lm.regal.DevicePair, ("gp-dfs", "list-scheduler", "random", "brkga", "local-search")),
+    "regal": (
+        GRAPH,
+        "pair",
+        lm.regal.DevicePair,
+        ("gp-dfs", "list-scheduler", "random", "brkga", "local-search"),
+    ),
 }
-"""Problem -> an instance, the argument that is its machine, the machine, and methods that take a moment."""
+"""Problem -> an instance, the argument that is its machine, the machine, and methods that take a
+moment."""
 TASKS = {
-    "mmap": (), "mcm": ("chips", "package", "start", "repair", "iterations"),
+    "mmap": (),
+    "mcm": ("chips", "package", "start", "repair", "iterations"),
     "silicon": ("chips", "package", "repair", "iterations"),
     "regal": ("objective", "devices", "transfers", "memory_gib"),
-}  # fmt: skip
-LIMITS = ("seed", "samples", "seconds", "cpu", "progress", "profile", "alone", "checkpoint", "strict")
+}
+LIMITS = (
+    "seed",
+    "samples",
+    "seconds",
+    "cpu",
+    "progress",
+    "profile",
+    "alone",
+    "checkpoint",
+    "strict",
+)
 JUDGED = {"mmap": ("exact",), "mcm": ("memory",), "silicon": (), "regal": ()}
 
 
@@ -109,18 +231,26 @@ class Draw:
 
     def some(self, names, most=3):
         count = min(int(self.rng.integers(0, most + 1)), len(names))
-        return {str(name): self.value() for name in self.rng.choice(names, count, replace=False)} if count else {}
+        return (
+            {str(name): self.value() for name in self.rng.choice(names, count, replace=False)}
+            if count
+            else {}
+        )
 
     def solution(self):
         if self.paper == "mmap":
             dropped = all_dropped(PROGRAM)
-            return Mapping(*map(self.maybe, (dropped.action, dropped.offset, dropped.start, dropped.end)))
+            return Mapping(
+                *map(self.maybe, (dropped.action, dropped.offset, dropped.start, dropped.end))
+            )
         if self.paper == "regal":
             return Schedule(self.maybe([0] * 5), self.maybe(ORDER), self.maybe(2))
         return Partition(self.maybe([0, 0, 1, 1, 1]), self.maybe(2))
 
     def odd_machine(self):
-        return self.machine(**{f.name: self.value() for f in fields(self.machine) if self.rng.random() < 0.3})
+        return self.machine(
+            **{f.name: self.value() for f in fields(self.machine) if self.rng.random() < 0.3}
+        )
 
     def judge(self):
         given = self.some((self.key, "listed", *JUDGED[self.paper]), 2)
@@ -137,7 +267,9 @@ class Draw:
         given = {"samples": 5, "seed": 1} | self.some(LIMITS)
         if isinstance(given["samples"], int) and given["samples"] > 100:
             given["seconds"] = 0.01
-        return self.room.solve(self.maybe(self.instance), self.maybe(str(self.rng.choice(self.methods))), **given)
+        return self.room.solve(
+            self.maybe(self.instance), self.maybe(str(self.rng.choice(self.methods))), **given
+        )
 
     def solve_task(self):
         posed, options = problem.problem(self.paper), self.some(TASKS[self.paper], 2)
@@ -148,9 +280,13 @@ class Draw:
 
     def own_method(self):
         outcomes = [
-            self.value, lambda: (self.value(), self.value()), lambda: (self.value(), {"a": self.value()}), raises,
-            lambda: Result(*(self.value() for _ in range(5))), lambda: (self.solution(), {"a": self.value()}),
-        ]  # fmt: skip
+            self.value,
+            lambda: (self.value(), self.value()),
+            lambda: (self.value(), {"a": self.value()}),
+            raises,
+            lambda: Result(*(self.value() for _ in range(5))),
+            lambda: (self.solution(), {"a": self.value()}),
+        ]
         outcome = outcomes[self.rng.integers(len(outcomes))]
         self.room.METHODS["own"] = Method("own", lambda task, rng, budget: outcome())
         try:
@@ -160,9 +296,17 @@ class Draw:
 
 
 def ending(number: int) -> str:
-    """The end of a call: ``result``, ``refused``, ``own`` for a user's own error, or what is wrong with it."""
+    """The end of a call: ``result``, ``refused``, ``own`` for a user's own error, or what is wrong
+    with it."""
     draw = Draw(number)
-    calls = (draw.judge, draw.judge_machine, draw.judge_task, draw.solve, draw.solve_task, draw.own_method)
+    calls = (
+        draw.judge,
+        draw.judge_machine,
+        draw.judge_task,
+        draw.solve,
+        draw.solve_task,
+        draw.own_method,
+    )
     call = calls[number % len(calls)]
     try:
         found = call()
@@ -172,19 +316,33 @@ def ending(number: int) -> str:
     except OwnError:
         return "own" if call == draw.own_method else "OwnError from elsewhere"
     except Exception as error:
-        places = [f"{f.filename[-40:]}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)][-2:]
+        places = [
+            f"{f.filename[-40:]}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)
+        ][-2:]
         return f"{call.__name__} of {draw.paper}: {type(error).__name__} at {places}"
-    numbers = found.costs if isinstance(found, Verdict) else found.metrics if isinstance(found, Result) else None
+    numbers = (
+        found.costs
+        if isinstance(found, Verdict)
+        else found.metrics
+        if isinstance(found, Result)
+        else None
+    )
     if numbers is None:
         return f"a {type(found).__name__}"
-    odd = [] if call == draw.own_method else [name for name, value in numbers.items() if not np.isfinite(value)]
+    odd = (
+        []
+        if call == draw.own_method
+        else [name for name, value in numbers.items() if not np.isfinite(value)]
+    )
     return f"{call.__name__} of {draw.paper}: {odd} not finite" if odd else "result"
 
 
 def test_each_hostile_call_has_a_result_or_is_refused_in_one_line():
-    """Catches a validator that judges on chips that cannot be, memory that is taken before a number is looked at, text
-    or an array where a word or a flag belongs, and any exception from inside."""
-    ran = subprocess.run([sys.executable, __file__], capture_output=True, text=True, timeout=600, check=False)
+    """Catches a validator that judges on chips that cannot be, memory that is taken before a number
+    is looked at, text or an array where a word or a flag belongs, and any exception from inside."""
+    ran = subprocess.run(
+        [sys.executable, __file__], capture_output=True, text=True, timeout=600, check=False
+    )
     assert ran.returncode == 0, ran.stderr[-2000:]
     ends = json.loads(ran.stdout.splitlines()[-1])
     assert sum(ends.values()) == CALLS and set(ends) == {"result", "refused", "own"}, ends
@@ -206,20 +364,32 @@ def test_a_number_of_chips_is_bounded_before_anything_is_made_of_it(chips):
 @pytest.mark.parametrize(
     "machine",
     [
-        lm.mcm.ChipPackage(2, link_bytes_per_s=-1), lm.mcm.ChipPackage(2, flop_per_s=float("nan")),
-        lm.mcm.ChipPackage(2, flop_per_s=0), lm.mcm.ChipPackage(2, op_overhead_s=float("inf")),
-        lm.mcm.ChipPackage(2, flop_per_s=10**400), lm.mcm.ChipPackage(2, flop_per_s=5e-324),
-        lm.regal.DevicePair(transfers="xx"), lm.regal.DevicePair(flop_per_s=-1), lm.regal.DevicePair(bytes_per_s=0),
-        lm.regal.DevicePair(memory_bytes=float("nan")), lm.regal.DevicePair(flop_per_s=5e-324),
-        lm.mmap.MemoryHierarchy(copy_bytes_per_s=5e-324), lm.mmap.MemoryHierarchy(contention=float("nan")),
+        lm.mcm.ChipPackage(2, link_bytes_per_s=-1),
+        lm.mcm.ChipPackage(2, flop_per_s=float("nan")),
+        lm.mcm.ChipPackage(2, flop_per_s=0),
+        lm.mcm.ChipPackage(2, op_overhead_s=float("inf")),
+        lm.mcm.ChipPackage(2, flop_per_s=10**400),
+        lm.mcm.ChipPackage(2, flop_per_s=5e-324),
+        lm.regal.DevicePair(transfers="xx"),
+        lm.regal.DevicePair(flop_per_s=-1),
+        lm.regal.DevicePair(bytes_per_s=0),
+        lm.regal.DevicePair(memory_bytes=float("nan")),
+        lm.regal.DevicePair(flop_per_s=5e-324),
+        lm.mmap.MemoryHierarchy(copy_bytes_per_s=5e-324),
+        lm.mmap.MemoryHierarchy(contention=float("nan")),
     ],
-)  # fmt: skip
+)
 def test_a_judge_looks_at_the_machine_first(machine):
-    """Catches a throughput of 1e30 on a link of -1 bytes/s, and a makespan under transfers of a kind that is none."""
+    """Catches a throughput of 1e30 on a link of -1 bytes/s, and a makespan under transfers of a
+    kind that is none."""
     judge, *judged = {
         lm.mcm.ChipPackage: (lm.mcm.validate, GRAPH, Partition([0, 0, 1, 1, 1], 2)),
         lm.regal.DevicePair: (lm.regal.validate, GRAPH, Schedule.of([0] * 5, ORDER, 2)),
-        lm.mmap.MemoryHierarchy: (lm.mmap.validate, PROGRAM, Mapping([2, 0], [-1, 0], [-1, 0], [-1, 1])),
+        lm.mmap.MemoryHierarchy: (
+            lm.mmap.validate,
+            PROGRAM,
+            Mapping([2, 0], [-1, 0], [-1, 0], [-1, 1]),
+        ),
     }[type(machine)]
     assert judge(*judged).valid
     with pytest.raises(InputError):

@@ -1,4 +1,5 @@
-"""Processes that are killed while they write, solve, train or make: the next one ends as if nothing had happened.
+"""Processes that are killed while they write, solve, train or make: the next one ends as if nothing
+had happened.
 
 The suite kills writers; LMAP_KILLS=50 also kills so many commands at random moments.
 """
@@ -30,7 +31,9 @@ for i in range(10**9):
 
 def killed(arguments: list[str], seconds: float, folder: Path, **options) -> None:
     """Starts a process, lets it run so long, and kills it."""
-    child = subprocess.Popen([sys.executable, *arguments], cwd=folder, stderr=subprocess.DEVNULL, **options)
+    child = subprocess.Popen(
+        [sys.executable, *arguments], cwd=folder, stderr=subprocess.DEVNULL, **options
+    )
     if options.get("stdout") is subprocess.PIPE:
         child.stdout.readline()
     time.sleep(seconds)
@@ -42,13 +45,19 @@ def test_a_killed_writer_leaves_a_whole_file_and_nothing_for_long(tmp_path):
     """Catches a torn file, and what nobody ever removes."""
     rng, left = random.Random(0), 0
     for attempt in range(40):
-        killed(["-c", WRITER, "out.json"], 0.05 + rng.random() / 10, tmp_path, stdout=subprocess.PIPE)
+        killed(
+            ["-c", WRITER, "out.json"], 0.05 + rng.random() / 10, tmp_path, stdout=subprocess.PIPE
+        )
         left += len(list(tmp_path.glob(".*.tmp")))
         if (tmp_path / "out.json").exists():
             data = (tmp_path / "out.json").read_bytes()
             assert len(data) == 20_000_000 and data.count(data[:1]) == len(data)
-        subprocess.run([sys.executable, "-c", WRITER.replace("10**9", "1"), "out.json"], cwd=tmp_path, check=True,
-                       stdout=subprocess.DEVNULL)  # fmt: skip
+        subprocess.run(
+            [sys.executable, "-c", WRITER.replace("10**9", "1"), "out.json"],
+            cwd=tmp_path,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         assert not list(tmp_path.glob(".*.tmp"))
         if left and attempt >= 7:
             return
@@ -62,22 +71,51 @@ def test_killed_commands_end_as_whole_ones(tmp_path, what):
     write_json(tmp_path / "graph.json", GRAPH)
     write_json(tmp_path / "program.json", PROGRAM)
     commands = {
-        "partition": ["solve", "mcm", "graph.json", "--method", "finetune", "--chips", "2", "--samples", "3000"],
-        "training": ["solve", "mmap", "program.json", "--method", "muzero", "--samples", "300", "--alone"],
+        "partition": [
+            "solve",
+            "mcm",
+            "graph.json",
+            "--method",
+            "finetune",
+            "--chips",
+            "2",
+            "--samples",
+            "3000",
+        ],
+        "training": [
+            "solve",
+            "mmap",
+            "program.json",
+            "--method",
+            "muzero",
+            "--samples",
+            "300",
+            "--alone",
+        ],
         "make": ["make", "mcm.repair"],
     }
 
     def run(folder: str, seconds: float | None) -> bytes | None:
         home = tmp_path / folder
         home.mkdir(exist_ok=True)
-        solving = ["--out", f"{folder}/out.json", "--checkpoint", f"{folder}/c.npz"] if what != "make" else []
+        solving = (
+            ["--out", f"{folder}/out.json", "--checkpoint", f"{folder}/c.npz"]
+            if what != "make"
+            else []
+        )
         arguments = ["-m", "learned_mapping", *commands[what], *solving]
         environment = os.environ | {"LEARNED_MAPPING_BUILD": str(home)}
         if seconds is not None:
             killed(arguments, seconds, tmp_path, env=environment, stdout=subprocess.DEVNULL)
             return None
         begin = time.monotonic()
-        subprocess.run([sys.executable, *arguments], cwd=tmp_path, env=environment, check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
         run.seconds = time.monotonic() - begin
         assert not list(home.rglob(".*.tmp"))
         if what != "make":
@@ -98,10 +136,16 @@ def test_workers_end_with_their_parent(tmp_path):
     environment = os.environ | {"LEARNED_MAPPING_BUILD": str(tmp_path)}
 
     def workers_of(parent: int) -> list[psutil.Process]:
-        return [item for item in psutil.Process(parent).children() if any("spawn_main" in a for a in item.cmdline())]
+        return [
+            item
+            for item in psutil.Process(parent).children()
+            if any("spawn_main" in a for a in item.cmdline())
+        ]
 
     with open(tmp_path / "stderr", "w+b") as stderr:
-        parent = subprocess.Popen(arguments, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=stderr)
+        parent = subprocess.Popen(
+            arguments, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=stderr
+        )
         end = time.monotonic() + 60
         while len(workers := workers_of(parent.pid)) < 2 and time.monotonic() < end:
             time.sleep(0.05)

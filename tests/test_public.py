@@ -30,7 +30,8 @@ def test_each_paper_shows_the_same_names(paper):
 
 
 def test_the_page_of_public_names_has_them_all_and_few_others():
-    """Would catch a public name that nobody can look up, and a page that grows into a listing of the package."""
+    """Would catch a public name that nobody can look up, and a page that grows into a listing of
+    the package."""
     page = (Path(__file__).resolve().parents[1] / "book" / "api.md").read_text()
     listed = re.findall(r"auto(?:class|function):: (learned_mapping\S+)", page)
     assert len(listed) <= 40 and len(set(listed)) == len(listed)
@@ -45,14 +46,19 @@ def test_the_page_of_public_names_has_them_all_and_few_others():
 
 
 def test_a_judge_refuses_what_is_no_solution_of_its_problem():
-    """Catches a judge that ends in a traceback, and reals that become devices by losing their fraction."""
+    """Catches a judge that ends in a traceback, and reals that become devices by losing their
+    fraction."""
     graph, program = hand_graph(2, [(0, 1)]), hand_program([(0, "x", True)])
     for room, instance in ((lm.mcm, graph), (lm.regal, graph), (lm.mmap, program)):
         with pytest.raises(InputError, match="expected a "):
             room.validate(instance, "solution")
     short = Mapping(*(np.zeros(0, int) for _ in range(4)))
     assert "0 decisions for 1 buffers" in str(lm.mmap.validate(program, short))
-    for make, arguments in ((Schedule.of, ([0.5], [], 2)), (Schedule.of, ([0], [], 2.5)), (make_partition, ([0], 2.5))):
+    for make, arguments in (
+        (Schedule.of, ([0.5], [], 2)),
+        (Schedule.of, ([0], [], 2.5)),
+        (make_partition, ([0], 2.5)),
+    ):
         with pytest.raises(InputError, match="expected "):
             make(*arguments)
     for size in ("8", 1.5, float("nan")):
@@ -69,26 +75,41 @@ ARRAY = jax.ShapeDtypeStruct((4, 4), "float32")
 REFUSED = {
     "no method is named None": lambda: lm.regal.solve(GRAPH, None),
     r"no method is named \['random'\]": lambda: lm.mcm.solve(GRAPH, ["random"]),
-    "'foo' is none of quick, full, paper": lambda: lm.mcm.solve(GRAPH, "greedy-naive", profile="foo"),
-    "start: is for cp-sat, random": lambda: lm.mcm.solve(GRAPH, "greedy-naive", start="greedy-careful"),
+    "'foo' is none of quick, full, paper": lambda: lm.mcm.solve(
+        GRAPH, "greedy-naive", profile="foo"
+    ),
+    "start: is for cp-sat, random": lambda: lm.mcm.solve(
+        GRAPH, "greedy-naive", start="greedy-careful"
+    ),
     "repair: is for random, sa": lambda: lm.mcm.solve(GRAPH, "optimum", repair="cp-sat"),
-    "'memory' is not the instance's": lambda: lm.regal.solve(lm.regal.Instance(GRAPH), "gp-dfs", objective="memory"),
+    "'memory' is not the instance's": lambda: lm.regal.solve(
+        lm.regal.Instance(GRAPH), "gp-dfs", objective="memory"
+    ),
     "expected a DevicePair": lambda: lm.regal.Instance(GRAPH, 3),
     "expected a ChipPackage": lambda: lm.mcm.solve(GRAPH, "random", package=3),
-    "expected a MemoryHierarchy": lambda: lm.mmap.validate(PROGRAM, all_dropped(PROGRAM), machine="x"),
-    "cmem_bytes: must be above 0 and finite, got None": lambda: lm.schedule(product, ARRAY, machine=3),
+    "expected a MemoryHierarchy": lambda: lm.mmap.validate(
+        PROGRAM, all_dropped(PROGRAM), machine="x"
+    ),
+    "cmem_bytes: must be above 0 and finite, got None": lambda: lm.schedule(
+        product, ARRAY, machine=3
+    ),
     "expected a file's name, got 3": lambda: lm.read_graph(3),
     "expected a ComputationGraph": lambda: write_graph("graph.json", PROGRAM),
     "expected a Program": lambda: write_program("program.json", GRAPH),
-    "positions of arguments, whole numbers, got '0'": lambda: lm.trace(product, ARRAY, parameters="0"),
-    "unroll_limit: expected a whole number, got None": lambda: lm.trace(product, ARRAY, unroll_limit=None),
+    "positions of arguments, whole numbers, got '0'": lambda: lm.trace(
+        product, ARRAY, parameters="0"
+    ),
+    "unroll_limit: expected a whole number, got None": lambda: lm.trace(
+        product, ARRAY, unroll_limit=None
+    ),
     "5: name: expected a string, got 5": lambda: lm.trace(product, ARRAY, name=5),
 }
 
 
 @pytest.mark.parametrize("fault", REFUSED)
 def test_what_is_no_argument_is_refused_in_one_line(fault):
-    """Catches an argument that is ignored, and an attribute of the wrong thing that is missing deep inside."""
+    """Catches an argument that is ignored, and an attribute of the wrong thing that is missing deep
+    inside."""
     with pytest.raises(InputError, match=fault):
         REFUSED[fault]()
     for room in (lm.mmap, lm.mcm, lm.regal):

@@ -1,4 +1,5 @@
-"""Five hundred random pairs of instance and damaged solution per problem: validator and second checker agree."""
+"""Five hundred random pairs of instance and damaged solution per problem: validator and second
+checker agree."""
 
 import time
 
@@ -25,12 +26,15 @@ FAMILIES = list(GRAPH_FAMILIES)
 
 
 def test_mappings():
-    """A game's mapping with up to four decisions changed, by a little or to those of other buffers."""
+    """A game's mapping with up to four decisions changed, by a little or to those of other
+    buffers."""
     rng, valid, judged = np.random.default_rng(0), 0, 0
     while judged < PAIRS:
         program = hard_program(int(rng.integers(1000)), int(rng.integers(4, 40)))
         for game in games(program, judged):
-            columns = [np.array(getattr(game, name)) for name in ("action", "offset", "start", "end")]
+            columns = [
+                np.array(getattr(game, name)) for name in ("action", "offset", "start", "end")
+            ]
             for _ in range(int(rng.integers(0, 5))):
                 b, column = int(rng.integers(program.num_buffers)), int(rng.integers(1, 5))
                 if column == 4:
@@ -42,7 +46,9 @@ def test_mappings():
             columns[3] = np.minimum(columns[3], program.num_instructions - 1)
             mapping = make_mapping(program, *columns)
             verdict = validate_mapping(program, mapping)
-            assert verdict.valid == mapping_is_valid(program, mapping), f"{program.digest}: {verdict}"
+            assert verdict.valid == mapping_is_valid(program, mapping), (
+                f"{program.digest}: {verdict}"
+            )
             valid, judged = valid + verdict.valid, judged + 1
     assert PAIRS / 10 < valid < PAIRS * 9 / 10
 
@@ -51,21 +57,31 @@ def large(graph, rng):
     """The same graph with tensors as large as files may have, so that sums pass 2^53."""
     sizes = rng.integers(2**49, 2**50, graph.num_tensors)
     return make_graph(
-        name=graph.name, op_names=graph.op_names, op_kinds=graph.op_kinds, op_flop=graph.op_flop,
-        tensor_names=graph.tensor_names, tensor_producer=graph.tensor_producer, tensor_bytes=sizes,
-        tensor_is_output=graph.tensor_is_output, edge_tensor=graph.edge_tensor, edge_consumer=graph.edge_consumer,
-    )  # fmt: skip
+        name=graph.name,
+        op_names=graph.op_names,
+        op_kinds=graph.op_kinds,
+        op_flop=graph.op_flop,
+        tensor_names=graph.tensor_names,
+        tensor_producer=graph.tensor_producer,
+        tensor_bytes=sizes,
+        tensor_is_output=graph.tensor_is_output,
+        edge_tensor=graph.edge_tensor,
+        edge_consumer=graph.edge_consumer,
+    )
 
 
 def test_partitions():
-    """Cuts of the topological order, some with a few ops moved; times in exact fractions, bytes to the last one."""
+    """Cuts of the topological order, some with a few ops moved; times in exact fractions, bytes to
+    the last one."""
     rng, valid = np.random.default_rng(1), 0
     for i in range(PAIRS):
         graph = random_graph(rng, FAMILIES[i % len(FAMILIES)], int(rng.integers(3, 12)))
         graph = large(graph, rng) if i % 5 == 0 else graph
         chips = int(rng.integers(1, 6))
         assignment = np.empty(graph.num_ops, int)
-        assignment[graph.topological_order] = np.unique(np.sort(rng.integers(0, chips, graph.num_ops)), True, True)[2]
+        assignment[graph.topological_order] = np.unique(
+            np.sort(rng.integers(0, chips, graph.num_ops)), True, True
+        )[2]
         for op in rng.integers(0, graph.num_ops, int(rng.integers(0, 3))):
             assignment[op] = rng.integers(chips)
         partition = make_partition(assignment, chips)
@@ -80,7 +96,8 @@ def test_partitions():
 
 
 def test_schedules():
-    """A schedule that sends as late as it can, with steps swapped, dropped, repeated or put to another device."""
+    """A schedule that sends as late as it can, with steps swapped, dropped, repeated or put to
+    another device."""
     rng, valid = np.random.default_rng(2), 0
     for i in range(PAIRS):
         graph = random_graph(rng, FAMILIES[i % len(FAMILIES)], int(rng.integers(2, 12)))
@@ -122,10 +139,21 @@ def quick(seconds, judge, *arguments, **options):
 def test_validators_take_seconds_for_thousands():
     """Three thousand chips, and six thousand equal transfers of a tensor with six thousand uses."""
     rng, n = np.random.default_rng(0), 6000
-    edges = sorted({(i, int(j)) for i in range(n - 1) for j in [i + 1, *rng.integers(i + 1, min(n, i + 40), 3)]})
+    edges = sorted(
+        {
+            (i, int(j))
+            for i in range(n - 1)
+            for j in [i + 1, *rng.integers(i + 1, min(n, i + 40), 3)]
+        }
+    )
     graph = hand_graph(n, edges, tensor_bytes=np.full(n, 1000))
     assert not quick(2, validate_partition, graph, make_partition(np.arange(n) // 2, n // 2)).valid
-    uses = {"tensor_names": ["t"], "tensor_producer": [0], "edge_tensor": [0] * n, "edge_consumer": range(1, n + 1)}
+    uses = {
+        "tensor_names": ["t"],
+        "tensor_producer": [0],
+        "edge_tensor": [0] * n,
+        "edge_consumer": range(1, n + 1),
+    }
     star = hand_graph(n + 1, [], tensor_bytes=[8], **uses)
     order = [(0, -1), *[(0, 1)] * n, *((i, -1) for i in range(1, n + 1))]
     verdict = quick(2, validate_schedule, star, Schedule.of([0] + [1] * n, order, 2))

@@ -21,12 +21,24 @@ LMAP = "import sys; from learned_mapping.cli import main; sys.exit(main())"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A folder with the wheel's content, inside a project that is not this one and has a folder ``data``."""
+    """A folder with the wheel's content, inside a project that is not this one and has a folder
+    ``data``."""
     home = tmp_path_factory.mktemp("stranger")
     (home / "pyproject.toml").write_text('[project]\nname = "theirs"\n')
     (home / "data").mkdir()
     (home / "data" / "manifest.json").write_text("theirs")
-    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", home, PROJECT]
+    wheel = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        home,
+        PROJECT,
+    ]
     subprocess.run(wheel, check=True, capture_output=True)
     for left in (PROJECT / "build" / "lib", *(PROJECT / "build").glob("bdist.*")):
         shutil.rmtree(left)
@@ -36,10 +48,16 @@ def site(tmp_path_factory):
 
 
 def lmap(site: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """The wheel's own `lmap`; without the site packages' .pth files, by which this checkout would come first."""
+    """The wheel's own `lmap`; without the site packages' .pth files, by which this checkout would
+    come first."""
     installed = Path(metadata.distribution("numpy").locate_file(""))
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("LEARNED_MAPPING", "NUMBA"))}
-    environment |= {"PYTHONPATH": f"{site}{os.pathsep}{installed}", "XDG_CACHE_HOME": str(site.parent / "cache")}
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("LEARNED_MAPPING", "NUMBA"))
+    }
+    environment |= {
+        "PYTHONPATH": f"{site}{os.pathsep}{installed}",
+        "XDG_CACHE_HOME": str(site.parent / "cache"),
+    }
     command = [sys.executable, "-S", "-c", LMAP, *arguments]
     return subprocess.run(command, cwd=site.parent, env=environment, capture_output=True, text=True)
 
@@ -47,7 +65,8 @@ def lmap(site: Path, *arguments: str) -> subprocess.CompletedProcess:
 def test_it_brings_every_network(site):
     """Catches a learner of papers 2 or 3 that only a checkout can run."""
     stored = {
-        p.relative_to(PROJECT / "data" / "checkpoints").as_posix(): p for p in PROJECT.glob("data/checkpoints/*/*")
+        p.relative_to(PROJECT / "data" / "checkpoints").as_posix(): p
+        for p in PROJECT.glob("data/checkpoints/*/*")
     }
     brought = {
         p.relative_to(site / "learned_mapping" / "networks").as_posix()
@@ -59,14 +78,17 @@ def test_it_brings_every_network(site):
 
 
 @pytest.mark.parametrize(
-    "command", [("artifacts",), ("data", "verify"), ("make", "mcm.fig5"), ("fingerprint", "--check")]
+    "command",
+    [("artifacts",), ("data", "verify"), ("make", "mcm.fig5"), ("fingerprint", "--check")],
 )
 def test_what_needs_a_checkout_says_so(site, command):
     """Catches the files of whoever's folder it is, taken for ours."""
     before = sorted(site.parent.rglob("data/**"))
     done = lmap(site, *command)
     assert done.returncode == 2 and done.stdout == ""
-    assert re.fullmatch(rf"lmap: lmap {command[0]}: needs a checkout of the project; .*\n", done.stderr)
+    assert re.fullmatch(
+        rf"lmap: lmap {command[0]}: needs a checkout of the project; .*\n", done.stderr
+    )
     assert sorted(site.parent.rglob("data/**")) == before
 
 

@@ -1,4 +1,5 @@
-"""Ten lines as a user writes them, for the type checker alone: `make lint` says whether the public names have types."""
+"""Ten lines as a user writes them, for the type checker alone: `make lint` says whether the public
+names have types."""
 
 from collections.abc import Callable
 from typing import Any

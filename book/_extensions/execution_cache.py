@@ -14,13 +14,17 @@ IGNORED = {"__pycache__", ".ipynb_checkpoints", "_build", "vendor", "runs"}
 
 
 def files_of(names: Iterable[str]) -> Iterable[Path]:
-    """The files under the named files and folders of the project that a build can read, in a fixed order."""
+    """The files under the named files and folders of the project that a build can read, in a fixed
+    order."""
     for name in names:
         root = PROJECT / name
         paths = sorted(root.rglob("*")) if root.is_dir() else [root]
         for path in paths:
             parts = path.relative_to(PROJECT).parts
-            hidden = any(part in IGNORED or part.endswith(".egg-info") or part.startswith(".") for part in parts)
+            hidden = any(
+                part in IGNORED or part.endswith(".egg-info") or part.startswith(".")
+                for part in parts
+            )
             if not hidden and path.is_file() and path.suffix != ".pyc":
                 yield path
 
@@ -44,6 +48,7 @@ def _set_cache_path(app, config) -> None:
 
 
 def setup(app) -> dict:
-    # Before myst-nb reads its configuration, which it does at the default priority of the same event.
+    # Before myst-nb reads its configuration, which it does at the default priority of the same
+    # event.
     app.connect("config-inited", _set_cache_path, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

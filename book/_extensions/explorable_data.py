@@ -1,4 +1,5 @@
-"""What the explorables show: real small programs and graphs, what methods reach on them, and the verdicts of claims.
+"""What the explorables show: real small programs and graphs, what methods reach on them, and the
+verdicts of claims.
 
 Everything is computed by the package when the book is built. Each function returns JSON.
 """
@@ -40,20 +41,36 @@ GAME_SAMPLES, AGENT_GAMES = 400, 5000
 ALEXNET_MIB, ALEXNET_SAMPLES = (8, 16, 24, 32, 48, 64, 80, 96, 128), 2000
 RACE_OPS, RACE_SEED, RACES, RACE_EVALUATIONS = 50, 4, 30, 5000
 RACE_FAMILIES = {
-    "layered": "layers, densely joined", "series-parallel": "branches that part and join",
-    "towers": "towers side by side", "attention": "attention blocks", "random-dag": "edges at random",
-}  # fmt: skip
+    "layered": "layers, densely joined",
+    "series-parallel": "branches that part and join",
+    "towers": "towers side by side",
+    "attention": "attention blocks",
+    "random-dag": "edges at random",
+}
 """Family of synthetic graphs -> its shape in words. Each has one graph, of the same seed."""
-CREDIT_STEPS, CREDIT_GAIN = 6, 1.4  # Moves that a reader follows, and how much faster they make the graph at least.
+# Moves that a reader follows, and how much faster they make the graph at least.
+CREDIT_STEPS, CREDIT_GAIN = 6, 1.4
 CHIPS, CHIP_SAMPLES = 4, 50
-FIELDS = ("instruction", "tensor", "is_output", "alias", "bit", "bytes", "live_end", "uses_left", "group_left")
+FIELDS = (
+    "instruction",
+    "tensor",
+    "is_output",
+    "alias",
+    "bit",
+    "bytes",
+    "live_end",
+    "uses_left",
+    "group_left",
+)
 
 
 def program_json(program: Any) -> dict[str, Any]:
     """A program as ``game_rules.js`` takes it."""
     game = Game(program)
     arrays = game.program
-    columns = {name: arrays.buffers[name].tolist() for name in (*FIELDS, "benefit_s", "benefit_left_s")}
+    columns = {
+        name: arrays.buffers[name].tolist() for name in (*FIELDS, "benefit_s", "benefit_left_s")
+    }
     return columns | {
         "name": program.name,
         "fast_bytes": program.fast_bytes,
@@ -85,13 +102,17 @@ def perceptron() -> Any:
     def step(weights, x, y):
         return [w - 0.1 * d for w, d in zip(weights, jax.grad(loss)(weights, x, y))]
 
-    shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in ((512, 512), (512, 512), (512, 64), (256, 512), (256, 64))]
+    shapes = [
+        jax.ShapeDtypeStruct(s, jnp.float32)
+        for s in ((512, 512), (512, 512), (512, 64), (256, 512), (256, 64))
+    ]
     machine = MemoryHierarchy(cmem_bytes=3 * MIB)
     return schedule(step, shapes[:3], *shapes[3:], machine=machine, name="perceptron")
 
 
 def watched_agent(program: Any, games: int) -> dict[str, Any]:
-    """MMap-MuZero after so many games of its own: one game by the search, and at each move the tree it searched."""
+    """MMap-MuZero after so many games of its own: one game by the search, and at each move the tree
+    it searched."""
     import functools
 
     import jax
@@ -111,7 +132,9 @@ def watched_agent(program: Any, games: int) -> dict[str, Any]:
     train(agent, budget.spent, log=Log(None, 0), checkpoint=None, every=50)
     networks, recurrent = agent.networks, model(agent.networks, config)
     transform = functools.partial(
-        mctx.qtransform_completed_by_mix_value, value_scale=config.value_scale / VISITS, rescale_values=False
+        mctx.qtransform_completed_by_mix_value,
+        value_scale=config.value_scale / VISITS,
+        rescale_values=False,
     )
 
     @jax.jit
@@ -122,14 +145,23 @@ def watched_agent(program: Any, games: int) -> dict[str, Any]:
         value = networks.atoms.decode(prediction.value)
         root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
         output = mctx.gumbel_muzero_policy(
-            parameters, jax.random.key(0), root, recurrent, config.simulations, invalid_actions=~legal,
-            qtransform=transform, max_num_considered_actions=3, gumbel_scale=0.0,
-        )  # fmt: skip
+            parameters,
+            jax.random.key(0),
+            root,
+            recurrent,
+            config.simulations,
+            invalid_actions=~legal,
+            qtransform=transform,
+            max_num_considered_actions=3,
+            gumbel_scale=0.0,
+        )
         return output.action_weights, output.search_tree
 
     game, moves = Games(program, 1), []
     while not game.over[0]:
-        weights, tree = jax.device_get(search(agent.learner.average, game.vector, game.ids, game.legal))
+        weights, tree = jax.device_get(
+            search(agent.learner.average, game.vector, game.ids, game.legal)
+        )
         allowed = np.where(game.legal[0], weights[0], -1.0)
         action = int(np.argmax(allowed))
         nodes = []
@@ -138,18 +170,34 @@ def watched_agent(program: Any, games: int) -> dict[str, Any]:
                 parent, by = int(tree.parents[0, node]), int(tree.action_from_parent[0, node])
                 reward = float(tree.children_rewards[0, parent, by])
                 value = float(tree.node_values[0, node])
-                nodes.append([node, parent, by, int(tree.node_visits[0, node]), round(value, 3), round(reward, 3)])
+                nodes.append(
+                    [
+                        node,
+                        parent,
+                        by,
+                        int(tree.node_visits[0, node]),
+                        round(value, 3),
+                        round(reward, 3),
+                    ]
+                )
         policy = [round(max(float(w), 0.0), 4) for w in allowed]
         buffer = int(game.cursor[0])  # buffers with one legal action are no decisions
         value = round(float(tree.node_values[0, 0]), 3)
-        moves.append({"buffer": buffer, "action": action, "policy": policy, "value": value, "nodes": nodes})
+        moves.append(
+            {"buffer": buffer, "action": action, "policy": policy, "value": value, "nodes": nodes}
+        )
         game.step(np.array([action]))
     effort = {"games": int(budget.samples), "updates": int(agent.learner.updates)}
-    return {"moves": moves, "actions": game.played(0).tolist(), "value": float(game.saved[0])} | effort
+    return {
+        "moves": moves,
+        "actions": game.played(0).tolist(),
+        "value": float(game.saved[0]),
+    } | effort
 
 
 def game() -> dict[str, Any]:
-    """A small real program; for each setting the best game of edit-search and the proven bound; the agent's game."""
+    """A small real program; for each setting the best game of edit-search and the proven bound; the
+    agent's game."""
     program, best = perceptron(), {}
     for capacity in CAPACITIES_MIB:
         for speed in BANDWIDTHS:
@@ -159,18 +207,32 @@ def game() -> dict[str, Any]:
             if not mmap.validate(case, result.solution).valid:
                 raise ValueError(f"edit-search broke a rule at {capacity} MiB")
             bound = max(upper_bound(case).value, result.metrics["return"])
-            best[f"{capacity:g} {speed:g}"] = [result.metrics["return"], bound, result.solution.action.tolist()]
+            best[f"{capacity:g} {speed:g}"] = [
+                result.metrics["return"],
+                bound,
+                result.solution.action.tolist(),
+            ]
     return {
-        "program": program_json(program), "capacities": CAPACITIES_MIB, "bandwidths": BANDWIDTHS, "best": best,
-        "agent": watched_agent(program, AGENT_GAMES), "toy": program_json(toy_program()),
-    }  # fmt: skip
+        "program": program_json(program),
+        "capacities": CAPACITIES_MIB,
+        "bandwidths": BANDWIDTHS,
+        "best": best,
+        "agent": watched_agent(program, AGENT_GAMES),
+        "toy": program_json(toy_program()),
+    }
 
 
 def _layout(program: Any, mapping: Any) -> list[list[int]]:
     """[tensor, start, end, offset, bytes] of each allocation."""
     kept = np.flatnonzero(mapping.placed & (mapping.end >= mapping.start) & (mapping.offset >= 0))
     sizes, tensors = program.buffer_bytes, program.buffer_tensor
-    columns = (tensors[kept], mapping.start[kept], mapping.end[kept], mapping.offset[kept], sizes[kept])
+    columns = (
+        tensors[kept],
+        mapping.start[kept],
+        mapping.end[kept],
+        mapping.offset[kept],
+        sizes[kept],
+    )
     return np.stack(columns, axis=1).astype(int).tolist()
 
 
@@ -184,7 +246,10 @@ def _alexnet() -> tuple[Any, Any, Any, float]:
 def _clock(program: Any, mapping: Any) -> list[float]:
     """Seconds by the latency model when each instruction ends, with waits for copies, by the better
     of its two models of copying; the last is the program's time."""
-    timing = min((model(program, mapping) for model in (program_latency, shared_copy_latency)), key=lambda x: x.total_s)
+    timing = min(
+        (model(program, mapping) for model in (program_latency, shared_copy_latency)),
+        key=lambda x: x.total_s,
+    )
     return [round(float(end), 9) for end in (*timing.instruction_end_s[:-1], timing.total_s)]
 
 
@@ -193,15 +258,22 @@ def layouts() -> dict[str, Any]:
     program, compiler, best, value = _alexnet()
     clocks = [_clock(program, compiler), _clock(program, best)]
     return {
-        "steps": program.num_instructions, "fast_bytes": program.fast_bytes, "compiler": _layout(program, compiler),
-        "best": _layout(program, best), "value": value, "clocks": clocks,
-    }  # fmt: skip
+        "steps": program.num_instructions,
+        "fast_bytes": program.fast_bytes,
+        "compiler": _layout(program, compiler),
+        "best": _layout(program, best),
+        "value": value,
+        "clocks": clocks,
+    }
 
 
 def alexnet() -> dict[str, Any]:
-    """AlexNet's buffers for the greedy rule, and for each capacity the best mapping found and a bound."""
+    """AlexNet's buffers for the greedy rule, and for each capacity the best mapping found and a
+    bound."""
     program, _, best, value = _alexnet()
-    bound = results.value(results.load("mmap.bound"), instance=program.name, method="bound", metric="return")
+    bound = results.value(
+        results.load("mmap.bound"), instance=program.name, method="bound", metric="return"
+    )
     limits, held = {}, [0.0, []]  # what fits a smaller memory fits a larger one
     for capacity in ALEXNET_MIB:
         case = program.with_memory(fast_bytes=capacity * MIB)
@@ -253,7 +325,13 @@ def three_branches() -> Any:
 
     sizes = {"stem": (256, 512), "left": (512, 512), "right": (512, 768), "wide": (768, 512)}
     sizes |= {"skip": (512, 512), "out": (512, 256), "last": (256, 256)}
-    return trace(block, {k: shape(*s) for k, s in sizes.items()}, shape(128, 256), name="three branches", parameters=0)
+    return trace(
+        block,
+        {k: shape(*s) for k, s in sizes.items()},
+        shape(128, 256),
+        name="three branches",
+        parameters=0,
+    )
 
 
 def chips() -> dict[str, Any]:
@@ -266,13 +344,18 @@ def chips() -> dict[str, Any]:
             raise ValueError(f"{method} broke a rule")
         solutions[method] = result.solution.assignment.tolist()
     return {
-        "graph": graph_json(graph, ChipModel(graph, package).op_seconds), "chips": CHIPS, "found": solutions,
-        "samples": CHIP_SAMPLES, "link_bytes_per_s": package.link_bytes_per_s, "sram_bytes": package.sram_bytes,
-    }  # fmt: skip
+        "graph": graph_json(graph, ChipModel(graph, package).op_seconds),
+        "chips": CHIPS,
+        "found": solutions,
+        "samples": CHIP_SAMPLES,
+        "link_bytes_per_s": package.link_bytes_per_s,
+        "sram_bytes": package.sram_bytes,
+    }
 
 
 def credits() -> dict[str, Any]:
-    """The same graph, its optimum, and the first of the partitions SAMPLE draws from which the flow credit leads on."""
+    """The same graph, its optimum, and the first of the partitions SAMPLE draws from which the flow
+    credit leads on."""
     graph = three_branches()
     model = ChipModel(graph, ChipPackage(chips=CHIPS))
     moves = move_arrays(model)
@@ -287,7 +370,9 @@ def credits() -> dict[str, Any]:
             y = y + (np.arange(len(y)) == op) * (side - 1)
         return y
 
-    drawn = repair_batch(repair_arrays(graph), CHIPS, mode="sample", rng=np.random.default_rng(0), count=200)
+    drawn = repair_batch(
+        repair_arrays(graph), CHIPS, mode="sample", rng=np.random.default_rng(0), count=200
+    )
     begin = next(y for y in drawn if model.runtime(y) > CREDIT_GAIN * model.runtime(led(y)))
     best = mcm.solve(graph, "optimum", chips=CHIPS, seed=0).solution.assignment
     return {
@@ -297,7 +382,8 @@ def credits() -> dict[str, Any]:
 
 
 def race() -> dict[str, Any]:
-    """A graph of each family with REGAL's laws and the eigenvector's, and how thirty races of each search end."""
+    """A graph of each family with REGAL's laws and the eigenvector's, and how thirty races of each
+    search end."""
     usual, graphs = BrkgaParameters(), []
     generations = (RACE_EVALUATIONS - usual.population) // (usual.population - usual.elites)
     for family, shape in RACE_FAMILIES.items():
@@ -305,7 +391,9 @@ def race() -> dict[str, Any]:
         instance = regal.Instance(graph)
         laws = {
             "brkga": None,
-            "regal": policy_for(instance, "synthetic-runtime-0").law(instance, np.random.default_rng(0)),
+            "regal": policy_for(instance, "synthetic-runtime-0").law(
+                instance, np.random.default_rng(0)
+            ),
             "fiedler": spectral_law(instance, features(instance), "eigenvector_2", 3.0),
         }
         ends: dict[str, list[float]] = {}
@@ -314,26 +402,31 @@ def race() -> dict[str, Any]:
                 raise ValueError(f"{name}: a law that the page does not draw from")
             ends[name] = []
             for seed in range(RACES):
-                evolution = populations(instance, np.random.default_rng(seed), usual, law, usual.population)
+                evolution = populations(
+                    instance, np.random.default_rng(seed), usual, law, usual.population
+                )
                 next(evolution)
                 ends[name].append(float(evolution.send(generations)[1][-1]))
         long = regal.solve(instance, "local-search", seed=0, samples=50_000).metrics["makespan_s"]
         graphs.append(
             {
-                "graph": graph_json(graph, op_seconds(graph, instance.pair)), "name": shape, "ends": ends,
+                "graph": graph_json(graph, op_seconds(graph, instance.pair)),
+                "name": shape,
+                "ends": ends,
                 "best_s": min(float(long), *(min(one) for one in ends.values())),
                 "laws": {
                     k: [np.round(v.alpha, 4).tolist(), np.round(v.beta, 4).tolist(), v.in_initial]
-                    for k, v in laws.items() if v is not None
+                    for k, v in laws.items()
+                    if v is not None
                 },
             }
-        )  # fmt: skip
+        )
     return {"graphs": graphs, "devices": 2, "races": RACES, "evaluations": RACE_EVALUATIONS}
 
 
 def claims() -> dict[str, Any]:
-    """Each claim with the paper's number, what is measured, the best method without learning and the thresholds, all by
-    the claim's own rule."""
+    """Each claim with the paper's number, what is measured, the best method without learning and
+    the thresholds, all by the claim's own rule."""
 
     def ends(value: Any) -> list[float] | None:
         return None if value is None else [value.value, value.low, value.high]

@@ -1,4 +1,5 @@
-"""The pictures of explorables for print, and for readers without scripts; and bars of stored results."""
+"""The pictures of explorables for print, and for readers without scripts; and bars of stored
+results."""
 
 import html
 from collections import Counter
@@ -22,19 +23,31 @@ def _text(x: float, y: float, words: str, more: str = "") -> str:
 
 
 def _box(x: float, y: float, w: float, h: float, more: str) -> str:
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(w, 0):.1f}" height="{max(h, 0):.1f}" {more}/>'
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(w, 0):.1f}" height="{max(h, 0):.1f}" {more}/>'
+    )
 
 
 def _colour(n: int) -> str:
     return f"hsl({round(n * 0.6180339887 % 1 * 360)} {45 + 20 * (n % 2)}% {(62, 48, 55)[n % 3]}%)"
 
 
-def _layout(x: float, y: float, w: float, h: float, rows: list, steps: int, room: int, title: str) -> str:
+def _layout(
+    x: float, y: float, w: float, h: float, rows: list, steps: int, room: int, title: str
+) -> str:
     parts = [_text(x, y - 6, title, 'class="lm-strong"'), _box(x, y, w, h, 'class="lm-room"')]
     for tensor, start, end, offset, size in rows:
         left, tall = x + start * w / steps, size * h / room
         bottom = y + h - offset * h / room
-        parts.append(_box(left, bottom - tall, (end + 1 - start) * w / steps, tall, f'fill="{_colour(tensor)}"'))
+        parts.append(
+            _box(
+                left,
+                bottom - tall,
+                (end + 1 - start) * w / steps,
+                tall,
+                f'fill="{_colour(tensor)}"',
+            )
+        )
     return "".join(parts)
 
 
@@ -62,7 +75,10 @@ def bars(rows: list[tuple[str, float, str]], label: str, learners: Container[str
         kind = ' class="lm-learns"' if name in learners else ""
         bar = f'<i style="--share:{value / most:.4f}"{kind}></i>'
         cells += f"<span>{html.escape(name)}</span><span>{bar}{html.escape(text)}</span>"
-    return f'<div class="lm-bars" role="img" aria-label="{html.escape(label, quote=True)}">{cells}</div>'
+    return (
+        '<div class="lm-bars" role="img"'
+        f' aria-label="{html.escape(label, quote=True)}">{cells}</div>'
+    )
 
 
 def _game(data: dict[str, Any], label: str) -> str:
@@ -75,12 +91,16 @@ def _chips(data: dict[str, Any], label: str) -> str:
     graph, chip_of = data["graph"], data["found"]["optimum"]
     lane, parts = (WIDTH - 140) / data["chips"], []
     for chip in range(data["chips"]):
-        parts.append(_box(140 + chip * lane + 2, 20, lane - 4, 24 * len(chip_of), 'class="lm-room"'))
+        parts.append(
+            _box(140 + chip * lane + 2, 20, lane - 4, 24 * len(chip_of), 'class="lm-room"')
+        )
         parts.append(_text(140 + (chip + 0.5) * lane, 14, f"chip {chip}", 'text-anchor="middle"'))
     for i, op in enumerate(graph["order"]):
         y = 22 + 24 * i
         parts.append(_text(132, y + 15, graph["ops"][op], 'text-anchor="end"'))
-        parts.append(_box(140 + (chip_of[op] + 0.5) * lane - 24, y + 2, 48, 17, 'class="lm-bar-fill" rx="4"'))
+        parts.append(
+            _box(140 + (chip_of[op] + 0.5) * lane - 24, y + 2, 48, 17, 'class="lm-bar-fill" rx="4"')
+        )
     return _svg(24 + 24 * len(chip_of), parts, label)
 
 
@@ -99,11 +119,21 @@ def _claims(data: dict[str, Any], label: str) -> str:
     return bars([(verdict, count, str(count)) for verdict, count in counts.items()], label)
 
 
-def _stored(artifact: str, instance: str, metric: str, methods: dict[str, str], digits: str) -> Callable[..., str]:
+def _stored(
+    artifact: str, instance: str, metric: str, methods: dict[str, str], digits: str
+) -> Callable[..., str]:
     def draw(data: None, label: str) -> str:
         rows = results.stored(artifact)["rows"]
-        values = {r["method"]: r["value"] for r in rows if (r["instance"], r["metric"]) == (instance, metric)}
-        shown = [(name, values[m], format(values[m], digits)) for m, name in methods.items() if m in values]
+        values = {
+            r["method"]: r["value"]
+            for r in rows
+            if (r["instance"], r["metric"]) == (instance, metric)
+        }
+        shown = [
+            (name, values[m], format(values[m], digits))
+            for m, name in methods.items()
+            if m in values
+        ]
         return bars(shown, label, {name for m, name in methods.items() if m in LEARNERS})
 
     return draw
@@ -131,8 +161,13 @@ PICTURES: dict[str, Callable[[Any, str], str]] = {
 
 def readme_picture(data: dict[str, Any]) -> str:
     """The two layouts as a file of their own."""
-    label = "AlexNet's training step in fast memory: the compiler's layout, and the best mapping found"
-    style = "<style>text{font:12px sans-serif;fill:#222}.lm-strong{font-weight:700}.lm-room{fill:#eef1f4}</style>"
+    label = (
+        "AlexNet's training step in fast memory: the compiler's layout, and the best mapping found"
+    )
+    style = (
+        "<style>text{font:12px"
+        " sans-serif;fill:#222}.lm-strong{font-weight:700}.lm-room{fill:#eef1f4}</style>"
+    )
     drawn = two_layouts(data, label).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     head, body = drawn.split(">", 1)
     return f'{head}>{style}<rect width="{WIDTH}" height="220" fill="#fff"/>{body}\n'

@@ -1,6 +1,8 @@
-"""Explorables and pictures in the pages: ``{explorable} NAME`` puts in the data, a picture for print, and the scripts.
+"""Explorables and pictures in the pages: ``{explorable} NAME`` puts in the data, a picture for
+print, and the scripts.
 
-The data are computed once for each state of the package and the stored results, and kept beside the notebooks' outputs.
+The data are computed once for each state of the package and the stored results, and kept beside the
+notebooks' outputs.
 """
 
 import html
@@ -27,33 +29,56 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "claims": ("explorable", "claims"),
     "alexnet": ("explorable", "game_rules", "alexnet"),
 }
-"""Name -> its scripts, in the order in which they are read; `alexnet` is made last, with what `game` has compiled."""
+"""Name -> its scripts, in the order in which they are read; `alexnet` is made last, with what
+`game` has compiled."""
 TITLES = {
-    "layouts": "One of the sixty programs, AlexNet's training step, in fast memory: the compiler's layout, and that of "
-    "the highest return found. Each rectangle is one stay of a tensor.",
-    "game": "Play the memory game. The keys C, N and D are the three actions, U takes one back; dashed frames show "
-    "where Copy and NoCopy would put the buffer.",
-    "alexnet": "AlexNet's buffers under a greedy rule: place what saves more than a price per byte and step.",
-    "chips": "Drag operations to other chips, or move them with the arrow keys. Red operations break a rule.",
-    "credits": "A credit for each operation says which way it should go; one for the whole sample does not. "
-    "Operations with a bold arrow can move alone: click them.",
-    "race": "Searches on the same graph of about fifty operations; of thirty races each, how far above the best known "
-    "schedule they end. The knobs change the distribution of one operation.",
-    "claims": "The claims of the papers, each row scaled so that its two thresholds lie on the two lines; what lies "
-    "beyond stands at the edge. A diamond is the number that the paper prints. Blue: reproduced; light blue: same "
-    "direction; grey: undecided; red: not reproduced. "
-    "Click a row to see what decides it.",
-    "chips-ladder": "A search that learns nothing ties with the policy: throughput on sixteen held-out graphs, in that "
-    "of the naive greedy. Blue: what learns.",
-    "race-ladder": "Less is better: the gap to the best known schedule on held-out synthetic graphs, in percent. Blue: "
-    "what learns.",
+    "layouts": (
+        "One of the sixty programs, AlexNet's training step, in fast memory: the compiler's layout,"
+        " and that of the highest return found. Each rectangle is one stay of a tensor."
+    ),
+    "game": (
+        "Play the memory game. The keys C, N and D are the three actions, U takes one back; dashed"
+        " frames show where Copy and NoCopy would put the buffer."
+    ),
+    "alexnet": (
+        "AlexNet's buffers under a greedy rule: place what saves more than a price per byte and"
+        " step."
+    ),
+    "chips": (
+        "Drag operations to other chips, or move them with the arrow keys. Red operations break a"
+        " rule."
+    ),
+    "credits": (
+        "A credit for each operation says which way it should go; one for the whole sample does"
+        " not. Operations with a bold arrow can move alone: click them."
+    ),
+    "race": (
+        "Searches on the same graph of about fifty operations; of thirty races each, how far above"
+        " the best known schedule they end. The knobs change the distribution of one operation."
+    ),
+    "claims": (
+        "The claims of the papers, each row scaled so that its two thresholds lie on the two lines;"
+        " what lies beyond stands at the edge. A diamond is the number that the paper prints. Blue:"
+        " reproduced; light blue: same direction; grey: undecided; red: not reproduced. Click a row"
+        " to see what decides it."
+    ),
+    "chips-ladder": (
+        "A search that learns nothing ties with the policy: throughput on sixteen held-out graphs,"
+        " in that of the naive greedy. Blue: what learns."
+    ),
+    "race-ladder": (
+        "Less is better: the gap to the best known schedule on held-out synthetic graphs, in"
+        " percent. Blue: what learns."
+    ),
 } | primers.TITLES
 PICTURES = explorable_pictures.PICTURES | primers.PICTURES
 
 
 def data_of(name: str) -> dict[str, Any]:
     """The data of an explorable, computed where they are not kept from before."""
-    digest = execution_cache.digest_of(("src", "data", "book/claims.yml", "book/_extensions/explorable_data.py"))
+    digest = execution_cache.digest_of(
+        ("src", "data", "book/claims.yml", "book/_extensions/explorable_data.py")
+    )
     kept = Path(__file__).resolve().parents[1] / "_build" / "explorables" / digest / f"{name}.json"
     if not kept.exists():
         text = json.dumps(explorable_data.MAKERS[name](), allow_nan=False, separators=(",", ":"))
@@ -73,7 +98,9 @@ class Explorable(Directive):
         caption = f"<figcaption>{html.escape(TITLES[name])}</figcaption>"
         drawn = PICTURES[name](data_of(name) if name in SCRIPTS else None, TITLES[name])
         if name not in SCRIPTS:
-            text = f'<figure class="lm-figure"><div class="lm-scroll">{drawn}</div>{caption}</figure>'
+            text = (
+                f'<figure class="lm-figure"><div class="lm-scroll">{drawn}</div>{caption}</figure>'
+            )
             return [nodes.raw("", text, format="html")]
         shown = data_of(name)
         for claim in shown.get("claims", ()):
@@ -87,8 +114,9 @@ class Explorable(Directive):
                 tags += f'<script defer src="{up}explorables/{script}.js"></script>'
         label = html.escape(name, quote=True)
         text = (
-            f'<figure class="lm-explorable" id="play-{label}" data-explorable="{label}" data-label="{label}">'
-            f'<div class="lm-fallback">{drawn}</div><script type="application/json">{data}</script>{caption}</figure>'
+            f'<figure class="lm-explorable" id="play-{label}" data-explorable="{label}"'
+            f' data-label="{label}"><div class="lm-fallback">{drawn}</div><script'
+            f' type="application/json">{data}</script>{caption}</figure>'
         )
         return [nodes.raw("", text + tags, format="html")]
 

@@ -1,6 +1,8 @@
-"""Figures and tables of a page get numbers and captions; a figure's picture is named by its caption.
+"""Figures and tables of a page get numbers and captions; a figure's picture is named by its
+caption.
 
-A code cell gives its figure a caption with the option ``:caption:``; without one a figure is called after its section.
+A code cell gives its figure a caption with the option ``:caption:``; without one a figure is called
+after its section.
 """
 
 import html
@@ -35,7 +37,9 @@ def finished(page: str) -> str:
     def piece(match: re.Match) -> str:
         nonlocal section, caption
         if match["heading"] is not None:
-            section = re.sub(r"<a class=\"headerlink.*?</a>|<[^>]+>", "", match["heading"], flags=re.S).strip()
+            section = re.sub(
+                r"<a class=\"headerlink.*?</a>|<[^>]+>", "", match["heading"], flags=re.S
+            ).strip()
             caption = ""
             return match[0]
         if match["caption"] is not None:
@@ -50,11 +54,13 @@ def finished(page: str) -> str:
         drawn = own_identities(light(METADATA.sub("", match["drawn"])), f"f{counts['Figure']}")
         label = html.escape(html.unescape(re.sub("<[^>]+>", "", words)), quote=True)
         drawn = drawn.replace(
-            "<svg ", f'<svg role="img" aria-label="{label}" style="--lm-wide: {readable(drawn)}px" ', 1
+            "<svg ",
+            f'<svg role="img" aria-label="{label}" style="--lm-wide: {readable(drawn)}px" ',
+            1,
         )
         return (
-            f'{match["before"]}<figure class="lm-drawing" id="figure-{counts["Figure"]}"><div class="lm-scroll">{drawn}'
-            f"</div><figcaption>{numbered}{words}</figcaption></figure>"
+            f'{match["before"]}<figure class="lm-drawing" id="figure-{counts["Figure"]}"><div'
+            f' class="lm-scroll">{drawn}</div><figcaption>{numbered}{words}</figcaption></figure>'
         )
 
     return PIECES.sub(piece, page)
@@ -66,7 +72,8 @@ def light(drawing: str) -> str:
 
 
 def readable(drawing: str) -> int:
-    """The width in pixels at which the smallest text of a drawing, exponents left out, is ten pixels tall."""
+    """The width in pixels at which the smallest text of a drawing, exponents left out, is ten
+    pixels tall."""
     width = float(re.search(r'viewBox="0 0 ([\d.]+)', drawing)[1]) if "viewBox" in drawing else 0.0
     sizes = [float(size) for size in re.findall(r"font(?:-size)?: ?(?:bold )?([\d.]+)px", drawing)]
     plain = [size for size in sizes if size > 0.72 * max(sizes, default=0) or size >= 6.5]
@@ -76,7 +83,9 @@ def readable(drawing: str) -> int:
 def own_identities(drawing: str, prefix: str) -> str:
     """The drawing with the ids that it refers to made its own, and without the others."""
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', drawing))
-    drawing = IDENTITY.sub(lambda match: f' id="{prefix}-{match[1]}"' if match[1] in used else "", drawing)
+    drawing = IDENTITY.sub(
+        lambda match: f' id="{prefix}-{match[1]}"' if match[1] in used else "", drawing
+    )
     return re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", drawing)
 
 
@@ -85,7 +94,10 @@ def _mark(app, doctree: nodes.document, page: str) -> None:
     for cell in list(doctree.findall(nodes.container)):
         caption = cell.get("cell_metadata", {}).get("caption")
         if caption:
-            cell.parent.insert(cell.parent.index(cell), nodes.raw("", MARK.format(html.escape(caption)), format="html"))
+            cell.parent.insert(
+                cell.parent.index(cell),
+                nodes.raw("", MARK.format(html.escape(caption)), format="html"),
+            )
 
 
 def setup(app) -> dict:

@@ -13,7 +13,14 @@ from typography import texts_outside
 from learned_mapping.programs.json_io import read_yaml
 
 WORDS: dict[str, str] = read_yaml(Path(__file__).resolve().parents[1] / "glossary.yml")
-KEPT_AS_THEY_ARE = (nodes.reference, nodes.title, nodes.abbreviation, nodes.raw, nodes.term, nodes.literal_block)
+KEPT_AS_THEY_ARE = (
+    nodes.reference,
+    nodes.title,
+    nodes.abbreviation,
+    nodes.raw,
+    nodes.term,
+    nodes.literal_block,
+)
 
 
 def _explain(app, doctree: nodes.document, page: str) -> None:
@@ -25,8 +32,13 @@ def _explain(app, doctree: nodes.document, page: str) -> None:
 
 
 def _explain_in(text: nodes.Text, left: dict[str, str]) -> None:
-    """Wraps the first of the words left that a text holds; the rest of the text is looked at in turn."""
-    pattern = r"(?<![\w-])(" + "|".join(map(re.escape, sorted(left, key=len, reverse=True))) + r")(?![\w-])"
+    """Wraps the first of the words left that a text holds; the rest of the text is looked at in
+    turn."""
+    pattern = (
+        r"(?<![\w-])("
+        + "|".join(map(re.escape, sorted(left, key=len, reverse=True)))
+        + r")(?![\w-])"
+    )
     match = re.search(pattern, text.astext())
     if not match:
         return
@@ -42,7 +54,9 @@ class Glossary(Directive):
 
     def run(self) -> list[nodes.Node]:
         items = [
-            nodes.definition_list_item("", nodes.term("", word), nodes.definition("", nodes.paragraph("", meaning)))
+            nodes.definition_list_item(
+                "", nodes.term("", word), nodes.definition("", nodes.paragraph("", meaning))
+            )
             for word, meaning in sorted(WORDS.items(), key=lambda item: item[0].lower())
         ]
         return [nodes.definition_list("", *items)]

@@ -1,4 +1,5 @@
-"""Every page as a notebook that runs elsewhere: its first cell installs the package, and no cell needs this book.
+"""Every page as a notebook that runs elsewhere: its first cell installs the package, and no cell
+needs this book.
 
 What the book's own directives show is written out as plain Markdown, in which Jupyter shows it:
 sentences with their numbers, code of the package, citations, links to the other notebooks.
@@ -25,8 +26,18 @@ from sphinx.directives.code import LiteralIncludeReader
 BOOK = Path(__file__).resolve().parents[1]
 FORMAT = {"extension": ".md", "format_name": "myst"}
 ARCHIVE = "learned-mapping.tar.gz"
-"""Code and stored results, from which a notebook installs the package; it lies where the book's notebooks lie."""
-IN_ARCHIVE = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "requirements.lock", "src", "data")
+"""Code and stored results, from which a notebook installs the package; it lies where the book's
+notebooks lie."""
+IN_ARCHIVE = (
+    "pyproject.toml",
+    "setup.py",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "requirements.lock",
+    "src",
+    "data",
+)
 INSTALL = f"""\
 # Installs the package where it is not there yet, and the packages of its lock file, each by its hash: from
 # {ARCHIVE}, which was built with this notebook and lies beside it or one folder above, or from a
@@ -70,20 +81,24 @@ LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\.(?:md|html)(#[\w-]*)?\)")
 
 
 def notebook(page: str, digest: str = "") -> nbformat.NotebookNode:
-    """The page, such as ``mmap/play``, as a notebook without outputs; `digest`, the SHA-256 of the archive that its
-    first cell takes: without one, none."""
+    """The page, such as ``mmap/play``, as a notebook without outputs; `digest`, the SHA-256 of the
+    archive that its first cell takes: without one, none."""
     book_page = jupytext.reads((BOOK / f"{page}.md").read_text(encoding="utf-8"), fmt=FORMAT)
     for cell in book_page.cells:
         tags = set(cell.metadata.get("tags", ()))
         if cell.cell_type == "markdown":
             cell.source = plain(cell.source, page)
         elif tags & {"hide-input", "remove-input", "hide-cell", "remove-cell"}:
-            hidden = {"source_hidden": True} | ({"outputs_hidden": True} if "hide-cell" in tags else {})
+            hidden = {"source_hidden": True} | (
+                {"outputs_hidden": True} if "hide-cell" in tags else {}
+            )
             cell.metadata["jupyter"] = hidden
     if any(cell.cell_type == "code" for cell in book_page.cells):
         hidden = {"jupyter": {"source_hidden": True}}
         book_page.cells.insert(0, nbformat.v4.new_code_cell(first_cell(digest), metadata=hidden))
-    book_page.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    book_page.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}
+    }
     for number, cell in enumerate(book_page.cells):
         cell["id"] = f"cell-{number}"
     return book_page
@@ -109,7 +124,9 @@ def _block(page: str, name: str, argument: str, body: str) -> str:
     if name == "explorable":
         return f"*In the book there is something to play with here: {explorables.TITLES[argument]}*"
     if name == "literalinclude":
-        options = {key: value.strip('"') for key, value in re.findall(r"^:([a-z-]+): ?(.*)$", body, re.M)}
+        options = {
+            key: value.strip('"') for key, value in re.findall(r"^:([a-z-]+): ?(.*)$", body, re.M)
+        }
         options |= {"dedent": int(options["dedent"])} if "dedent" in options else {}
         path = (BOOK / page).parent / argument
         shown = LiteralIncludeReader(str(path), options, Config({})).read()[0]
@@ -117,7 +134,9 @@ def _block(page: str, name: str, argument: str, body: str) -> str:
     if name == "glossary-of-the-book":
         return "\n".join(f"- **{word}**: {meaning}" for word, meaning in sorted(WORDS.items()))
     if name == "bibliography":
-        titles = {key: re.sub(r"\\.|[{}]", "", entry.fields["title"]) for key, entry in _entries().items()}
+        titles = {
+            key: re.sub(r"\\.|[{}]", "", entry.fields["title"]) for key, entry in _entries().items()
+        }
         return "\n".join(f"- {_cited(key)}: {title}" for key, title in titles.items())
     return "*See the page in the book.*"
 
@@ -134,7 +153,9 @@ def _role(page: str, name: str, text: str) -> str:
         return said if name == "cite:t" else f"({said})"
     if name == "doc":
         titled = re.fullmatch(r"(.+?) <(.+)>", text)
-        words, target = (titled[1], titled[2]) if titled else (_title((BOOK / page).parent / text), text)
+        words, target = (
+            (titled[1], titled[2]) if titled else (_title((BOOK / page).parent / text), text)
+        )
         return f"[{words}]({target}.ipynb)"
     return text
 
@@ -167,9 +188,14 @@ def _write(app, exception) -> None:
 
 
 def write_archive(path: Path) -> None:
-    """Packs the files of `IN_ARCHIVE`, and what the book knows of claims and sentences; equal files, equal bytes."""
+    """Packs the files of `IN_ARCHIVE`, and what the book knows of claims and sentences; equal
+    files, equal bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    listed = [file for name in IN_ARCHIVE for file in sorted([BOOK.parent / name, *(BOOK.parent / name).rglob("*")])]
+    listed = [
+        file
+        for name in IN_ARCHIVE
+        for file in sorted([BOOK.parent / name, *(BOOK.parent / name).rglob("*")])
+    ]
     listed += sorted(BOOK.glob("*.yml"))
     with open(path, "wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
         with tarfile.open(fileobj=packed, mode="w") as archive:

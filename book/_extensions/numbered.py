@@ -9,7 +9,14 @@ from typography import texts_outside
 PAGE = "ambiguities"
 ENTRY = re.compile(r"^([MPS]\d+)\. ")
 NUMBER = re.compile(r"\b[MPS]\d{1,2}\b")
-KEPT_AS_THEY_ARE = (nodes.reference, nodes.title, nodes.literal, nodes.literal_block, nodes.raw, nodes.math)
+KEPT_AS_THEY_ARE = (
+    nodes.reference,
+    nodes.title,
+    nodes.literal,
+    nodes.literal_block,
+    nodes.raw,
+    nodes.math,
+)
 
 
 def entries() -> set[str]:
@@ -36,7 +43,9 @@ def linked(text: str, known: set[str], target: str) -> list[nodes.Node]:
     for match in NUMBER.finditer(text):
         if match[0] in known:
             parts += [nodes.Text(text[end : match.start()])]
-            parts += [nodes.reference("", match[0], refuri=f"{target}#{match[0].lower()}", internal=True)]
+            parts += [
+                nodes.reference("", match[0], refuri=f"{target}#{match[0].lower()}", internal=True)
+            ]
             end = match.end()
     return [*parts, nodes.Text(text[end:])]
 

@@ -1,4 +1,5 @@
-"""Checks of rendered pages: nothing is loaded from elsewhere, and what is linked inside the book is there."""
+"""Checks of rendered pages: nothing is loaded from elsewhere, and what is linked inside the book is
+there."""
 
 import re
 from html.parser import HTMLParser
@@ -7,11 +8,33 @@ from urllib.parse import unquote, urlsplit
 
 # What a browser fetches by itself when it shows a page: (tag, attribute).
 FETCHED = {
-    ("script", "src"), ("img", "src"), ("img", "srcset"), ("iframe", "src"), ("source", "src"), ("source", "srcset"),
-    ("video", "src"), ("video", "poster"), ("audio", "src"), ("track", "src"), ("embed", "src"), ("object", "data"),
-    ("input", "src"), ("image", "href"), ("image", "xlink:href"), ("use", "href"), ("use", "xlink:href"),
-}  # fmt: skip
-FETCHING_LINKS = {"stylesheet", "preload", "prefetch", "preconnect", "dns-prefetch", "modulepreload", "icon"}
+    ("script", "src"),
+    ("img", "src"),
+    ("img", "srcset"),
+    ("iframe", "src"),
+    ("source", "src"),
+    ("source", "srcset"),
+    ("video", "src"),
+    ("video", "poster"),
+    ("audio", "src"),
+    ("track", "src"),
+    ("embed", "src"),
+    ("object", "data"),
+    ("input", "src"),
+    ("image", "href"),
+    ("image", "xlink:href"),
+    ("use", "href"),
+    ("use", "xlink:href"),
+}
+FETCHING_LINKS = {
+    "stylesheet",
+    "preload",
+    "prefetch",
+    "preconnect",
+    "dns-prefetch",
+    "modulepreload",
+    "icon",
+}
 CSS_URL = re.compile(r"""url\(\s*['"]?([^'")]+)|@import\s+['"]([^'"]+)""")
 
 
@@ -36,7 +59,9 @@ class _Page(HTMLParser):
         self._in_style = tag == "style"
         for name, value in values.items():
             if (tag, name) in FETCHED:
-                self.fetched += [part.split()[0] for part in value.split(",")] if name == "srcset" else [value]
+                self.fetched += (
+                    [part.split()[0] for part in value.split(",")] if name == "srcset" else [value]
+                )
             if name == "style":
                 self.fetched += _css_addresses(value)
         if tag == "link" and FETCHING_LINKS & set(values.get("rel", "").lower().split()):
@@ -58,11 +83,16 @@ def _css_addresses(text: str) -> list[str]:
 
 def pages_of(folder: Path) -> list[Path]:
     """The rendered pages; the theme leaves templates of its own under ``_static``."""
-    return [path for path in sorted(folder.rglob("*.html")) if path.relative_to(folder).parts[0] != "_static"]
+    return [
+        path
+        for path in sorted(folder.rglob("*.html"))
+        if path.relative_to(folder).parts[0] != "_static"
+    ]
 
 
 def external_resources(folder: Path) -> list[str]:
-    """One line for each thing that a page or style sheet under `folder` would load from elsewhere."""
+    """One line for each thing that a page or style sheet under `folder` would load from
+    elsewhere."""
     faults = []
     pages = set(pages_of(folder))
     for path in sorted(folder.rglob("*")):
@@ -73,7 +103,11 @@ def external_resources(folder: Path) -> list[str]:
         else:
             continue
         name = path.relative_to(folder)
-        faults += [f"{name}: loads {address} from elsewhere" for address in addresses if is_external(address)]
+        faults += [
+            f"{name}: loads {address} from elsewhere"
+            for address in addresses
+            if is_external(address)
+        ]
     return faults
 
 

@@ -1,9 +1,10 @@
-"""Written sentences whose numbers come from stored results, and that are shown only while they hold.
+"""Written sentences whose numbers come from stored results, and that are shown only while they
+hold.
 
-``book/sentences.yml`` has for each sentence the numbers it names, by the rules that `learned_mapping_companion.claims`
-measures claims by, or as a term of those before it, and cases: a condition and a text. The first case whose condition
-holds is what the book says; where none does, the build and a test fail, and somebody has to write the sentence anew. In
-a page::
+``book/sentences.yml`` has for each sentence the numbers it names, by the rules that
+`learned_mapping_companion.claims` measures claims by, or as a term of those before it, and cases: a
+condition and a text. The first case whose condition holds is what the book says; where none does,
+the build and a test fail, and somebody has to write the sentence anew. In a page::
 
     ```{sentence} mmap.news
     ```
@@ -28,7 +29,8 @@ PATH = Path(__file__).resolve().parents[1] / "sentences.yml"
 
 
 class Number(float):
-    """A measured number with the ends of its interval, and of how many runs or instances it is, where one row says."""
+    """A measured number with the ends of its interval, and of how many runs or instances it is,
+    where one row says."""
 
     low: float
     high: float
@@ -50,20 +52,29 @@ def number(rule: dict[str, Any]) -> Number | None:
     """What a rule measures; None where the rows are missing.
 
     Args:
-      rule: ``artifact``, ``rows``, and optionally ``kind``, ``against``, ``over`` as in ``claims.yml``; ``paper`` for
-        the paper's own rows.
+      rule: ``artifact``, ``rows``, and optionally ``kind``, ``against``, ``over`` as in
+        ``claims.yml``; ``paper`` for the paper's own rows.
     """
     result = stored(rule["artifact"])
     if result is None:
         return None
-    parts = (rule.get("kind", "value"), rule["rows"], rule.get("against", {}), rule.get("over", "mean"))
+    parts = (
+        rule.get("kind", "value"),
+        rule["rows"],
+        rule.get("against", {}),
+        rule.get("over", "mean"),
+    )
     rows = result["paper" if rule.get("paper") else "rows"]
     measured = measure(Measure(*parts), rows)
     if measured is None:
         return None
     formatted = Number(measured.value)
     formatted.low, formatted.high = measured.low, measured.high
-    counts = [row.get("n", 0) for row in rows if all(str(row.get(key)) == cell for key, cell in rule["rows"].items())]
+    counts = [
+        row.get("n", 0)
+        for row in rows
+        if all(str(row.get(key)) == cell for key, cell in rule["rows"].items())
+    ]
     formatted.n = counts[0] if len(counts) == 1 else 0
     return formatted
 
@@ -103,14 +114,19 @@ class Sentence(Directive):
     def run(self) -> list:
         text = say(self.arguments[0], read()[self.arguments[0]])
         box = nodes.container()
-        self.state.nested_parse(StringList(text.splitlines(), self.arguments[0]), self.content_offset, box)
+        self.state.nested_parse(
+            StringList(text.splitlines(), self.arguments[0]), self.content_offset, box
+        )
         return box.children
 
 
 def said(name, rawtext, text, lineno, inliner, options=None, content=None) -> tuple[list, list]:
-    """The role ``{said}`mmap.news```: a sentence within a line; of Markdown it may have strong words alone."""
+    """The role ``{said}`mmap.news```: a sentence within a line; of Markdown it may have strong
+    words alone."""
     parts = re.split(r"\*\*(.+?)\*\*", say(text, read()[text]))
-    return [nodes.strong("", part) if i % 2 else nodes.Text(part) for i, part in enumerate(parts)], []
+    return [
+        nodes.strong("", part) if i % 2 else nodes.Text(part) for i, part in enumerate(parts)
+    ], []
 
 
 def setup(app) -> dict:

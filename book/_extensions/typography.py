@@ -1,4 +1,5 @@
-"""A number and its percent sign stay in one line, and what is below zero has a minus instead of a hyphen."""
+"""A number and its percent sign stay in one line, and what is below zero has a minus instead of a
+hyphen."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +27,8 @@ def _on_resolved(app: Any, doctree: nodes.document, page: str) -> None:
 
 
 def texts_outside(node: nodes.Node, kinds: tuple[type, ...]) -> Iterator[nodes.Text]:
-    """The texts under a node that stand inside no node of these kinds; each may be replaced when it is there."""
+    """The texts under a node that stand inside no node of these kinds; each may be replaced when it
+    is there."""
     for text in list(node.findall(nodes.Text)):
         parent = text.parent
         while parent is not None and not isinstance(parent, kinds):

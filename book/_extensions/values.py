@@ -1,4 +1,5 @@
-"""Numbers within a line of text that come from the code and from stored results, so that no text can be behind them.
+"""Numbers within a line of text that come from the code and from stored results, so that no text
+can be behind them.
 
     {value}`of("mmap.agent.config").WHOLE.simulations`
     {value}`row("mcm.fig7", "bert", "uniform", "pearson"):.2f`
@@ -21,16 +22,24 @@ FORMAT = re.compile(r"^(?P<expression>.*?)(?::(?P<form>[+,]*(?:\.\d+)?[fgde%]?))
 
 
 def of(module: str) -> Any:
-    """A module of the library, such as ``mmap.agent.config``, or of the companion, ``companion.claims``."""
-    return importlib.import_module(f"learned_mapping{'_' if module.startswith('companion.') else '.'}{module}")
+    """A module of the library, such as ``mmap.agent.config``, or of the companion,
+    ``companion.claims``."""
+    return importlib.import_module(
+        f"learned_mapping{'_' if module.startswith('companion.') else '.'}{module}"
+    )
 
 
 def row(artifact: str, instance: str, method: str, metric: str, **keys: Any) -> Any:
-    """The value of the one row of a stored result that these name; a further key ``end`` is ``low`` or ``high``."""
+    """The value of the one row of a stored result that these name; a further key ``end`` is ``low``
+    or ``high``."""
     end = keys.pop("end", "value")
-    matching = results.select(results.load(artifact), instance=instance, method=method, metric=metric, **keys)
+    matching = results.select(
+        results.load(artifact), instance=instance, method=method, metric=metric, **keys
+    )
     if len(matching) != 1:
-        raise ValueError(f"{artifact}: {len(matching)} rows are {instance}, {method}, {metric}, {keys}")
+        raise ValueError(
+            f"{artifact}: {len(matching)} rows are {instance}, {method}, {metric}, {keys}"
+        )
     return matching[0][end]
 
 

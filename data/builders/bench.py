@@ -2,11 +2,12 @@
 
     python -m builders.bench --seconds 20 --out ../data/bench
 
-The bounds are of linear programs, or, where `mmap.bound` has a tighter one stored, of branch and bound. The first
-mappings are the best of the stored games of paper 1's tables, of its agent and of searches, and of greedy-tuned. From
-the best one known, and from nothing, edit-search-repeats searches for some seconds, from nothing edit-search too, and
-offsets are searched that let more in. With ``--seconds 0`` nothing is searched: better stored games enter. What stands
-in the folder stays where it is better: a run can be interrupted, and another seed adds to it.
+The bounds are of linear programs, or, where `mmap.bound` has a tighter one stored, of branch and
+bound. The first mappings are the best of the stored games of paper 1's tables, of its agent and of
+searches, and of greedy-tuned. From the best one known, and from nothing, edit-search-repeats
+searches for some seconds, from nothing edit-search too, and offsets are searched that let more in.
+With ``--seconds 0`` nothing is searched: better stored games enter. What stands in the folder stays
+where it is better: a run can be interrupted, and another seed adds to it.
 """
 
 import argparse
@@ -24,7 +25,15 @@ from learned_mapping.problem import warm_up
 from learned_mapping.programs.program import Program
 from learned_mapping_companion import results
 from learned_mapping_companion.datasets import compiled
-from learned_mapping_companion.mmap.bench import SAME, Standing, best_mapping, enter, load, score, standings
+from learned_mapping_companion.mmap.bench import (
+    SAME,
+    Standing,
+    best_mapping,
+    enter,
+    load,
+    score,
+    standings,
+)
 from learned_mapping_companion.mmap.runs import replayed
 from learned_mapping_companion.records import read_records
 
@@ -35,13 +44,18 @@ SOURCES = ("mmap.table2", "mmap.table3", "mmap.repeats", "mmap.fig7", "mmap.fig8
 SEARCHES = ("edit-search-repeats", "edit-search")
 SOLVED = 1e-6  # A mapping this close to its bound is not searched any further.
 Starts = list[tuple[Mapping, str]]
-NOBODY = ("nobody", "never", "nothing")  # Who found a mapping, when, and its digest, where there is none.
+# Who found a mapping, when, and its digest, where there is none.
+NOBODY = ("nobody", "never", "nothing")
 
 
 def bound_of(program: Program) -> float:
     """Return that no mapping exceeds."""
-    stored = results.select(results.load("mmap.bound", "full"), instance=program.name, metric="return")
-    values = [row["value"] for row in stored if row["program"] == program.digest[: len(row["program"])]]
+    stored = results.select(
+        results.load("mmap.bound", "full"), instance=program.name, metric="return"
+    )
+    values = [
+        row["value"] for row in stored if row["program"] == program.digest[: len(row["program"])]
+    ]
     return min([*values, 1.0]) if values else min(upper_bound(program).value, 1.0)
 
 
@@ -58,7 +72,11 @@ def games() -> dict[str, list[dict[str, Any]]]:
 
 def first_mapping(program: Program, records: list[dict[str, Any]]) -> tuple[Mapping, str]:
     """The best mapping there is before any search of this builder, and the method that found it."""
-    known = [(r["result"]["costs"]["return"], r) for r in records if program.digest.startswith(r["config"]["program"])]
+    known = [
+        (r["result"]["costs"]["return"], r)
+        for r in records
+        if program.digest.startswith(r["config"]["program"])
+    ]
     mapping, by = solve(program, "greedy-tuned").solution, "greedy-tuned"
     if known:
         _, record = max(known, key=lambda pair: pair[0])
@@ -68,8 +86,11 @@ def first_mapping(program: Program, records: list[dict[str, Any]]) -> tuple[Mapp
     return mapping, by
 
 
-def improved(program: Program, mapping: Mapping, by: str, seconds: float, seed: int) -> tuple[Mapping, str]:
-    """A mapping after edit-search-repeats and a search for offsets, each kept where the return is larger."""
+def improved(
+    program: Program, mapping: Mapping, by: str, seconds: float, seed: int
+) -> tuple[Mapping, str]:
+    """A mapping after edit-search-repeats and a search for offsets, each kept where the return is
+    larger."""
     for method in (SEARCHES[0], "packing"):
         warm_up(PROBLEM, program, METHODS[method])
         budget = Budget(seconds=seconds, cpu=True)
@@ -79,20 +100,33 @@ def improved(program: Program, mapping: Mapping, by: str, seconds: float, seed: 
     return mapping, by
 
 
-def starts(program: Program, standing: Standing | None, folder: Path, seconds: float, seed: int) -> Starts:
-    """Mappings to go on from: the best one known or a stored game that returns more; and searches from nothing."""
+def starts(
+    program: Program, standing: Standing | None, folder: Path, seconds: float, seed: int
+) -> Starts:
+    """Mappings to go on from: the best one known or a stored game that returns more; and searches
+    from nothing."""
     first = first_mapping(program, games().get(program.name, []))
     if standing is not None and score(program, first[0]).value <= standing.best + SAME:
         first = (best_mapping(program, folder), standing.by)
     searched = SEARCHES if seconds else ()
-    return [first, *((solve(program, name, seed=seed, seconds=seconds, cpu=True).solution, name) for name in searched)]
+    return [
+        first,
+        *(
+            (solve(program, name, seed=seed, seconds=seconds, cpu=True).solution, name)
+            for name in searched
+        ),
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build MMapBench's folder.")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each search, a program; 0 for none")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="of each search, a program; 0 for none"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--programs", nargs="+", default=compiled.names(), help="all sixty unless named")
+    parser.add_argument(
+        "--programs", nargs="+", default=compiled.names(), help="all sixty unless named"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
@@ -100,7 +134,9 @@ def main() -> None:
     for name in chosen.programs:
         program, standing = load(name), table.get(name)
         if standing is None:
-            table[name] = Standing(name, program.digest, program.num_buffers, bound_of(program), 0.0, 0.0, *NOBODY)
+            table[name] = Standing(
+                name, program.digest, program.num_buffers, bound_of(program), 0.0, 0.0, *NOBODY
+            )
         elif standing.best > standing.bound - SOLVED:
             continue
         for mapping, by in starts(program, standing, chosen.out, chosen.seconds, chosen.seed):

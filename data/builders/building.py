@@ -1,4 +1,5 @@
-"""Sets being built: their items, the manifest as it is written, and the exchange of a whole folder."""
+"""Sets being built: their items, the manifest as it is written, and the exchange of a whole
+folder."""
 
 import json
 import os
@@ -31,7 +32,8 @@ class Items(list[Item]):
         self.folder, self.total, self.progress = Path(folder), total, progress
 
     def add(self, file: str, instance: Any, *, split: str | None = None, **facts: Any) -> None:
-        """Writes a graph or a program to a file, relative to the folder; facts are plain names to JSON values."""
+        """Writes a graph or a program to a file, relative to the folder; facts are plain names to
+        JSON values."""
         path = self.folder / file
         (write_program if isinstance(instance, Program) else write_graph)(path, instance)
         self.append(Item(instance.name, instance.digest, split, file, file_sha256(path), facts))
@@ -48,7 +50,8 @@ def write_manifest(path: str | os.PathLike, manifest: Manifest) -> None:
     """Writes a manifest, an item a line, whole or not at all.
 
     Raises:
-      InputError: it would not read back: a name twice, a path outside the folder, a fact that JSON lacks.
+      InputError: it would not read back: a name twice, a path outside the folder, a fact that JSON
+        lacks.
     """
     data = manifest_text(manifest).encode("utf-8")
     manifests.manifest_from_json(parse_json(data, path))
@@ -61,7 +64,10 @@ def manifest_text(manifest: Manifest) -> str:
     def dumped(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
-    rows = [{name: getattr(item, name) for name in manifests.COLUMNS} | dict(item.facts) for item in manifest.items]
+    rows = [
+        {name: getattr(item, name) for name in manifests.COLUMNS} | dict(item.facts)
+        for item in manifest.items
+    ]
     items = "".join(f"{'' if i == 0 else ','}\n  {dumped(row)}" for i, row in enumerate(rows))
     head = {
         "schema": manifests.SCHEMA,
@@ -75,7 +81,8 @@ def manifest_text(manifest: Manifest) -> str:
 
 
 def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None) -> Manifest:
-    """Builds a set beside `target` and then puts it there whole, so that no half of it is ever seen.
+    """Builds a set beside `target` and then puts it there whole, so that no half of it is ever
+    seen.
 
     The card and the set's `records` stay. An interrupted or failed build leaves what was there.
 
@@ -105,7 +112,8 @@ def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None)
 
 
 def _exchange(fresh: Path, target: Path, old: Path) -> None:
-    """Moves `target`, if any, to `old`, and `fresh` to `target`; undoes the first where the second fails."""
+    """Moves `target`, if any, to `old`, and `fresh` to `target`; undoes the first where the second
+    fails."""
     try:
         if target.exists():
             os.replace(target, old)

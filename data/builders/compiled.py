@@ -1,4 +1,5 @@
-"""The set ``compiled``: the sixty workloads of paper 1, compiled, with the compiler's own mapping beside each."""
+"""The set ``compiled``: the sixty workloads of paper 1, compiled, with the compiler's own mapping
+beside each."""
 
 import json
 import tempfile
@@ -39,9 +40,10 @@ def build(
 ) -> Manifest:
     """Compiles the workloads into ``NAME.json.gz`` and ``NAME.mapping.json.gz``.
 
-    Prices stored with the set are used as they are: the same compiler gives the same programs, in minutes. Without
-    ``prices.json.gz``, as for another version of the compiler, everything is priced anew, in hours; `price_all` then
-    keeps its prices in `journal`, by default a folder for temporary files.
+    Prices stored with the set are used as they are: the same compiler gives the same programs, in
+    minutes. Without ``prices.json.gz``, as for another version of the compiler, everything is
+    priced anew, in hours; `price_all` then keeps its prices in `journal`, by default a folder for
+    temporary files.
     """
     chosen = list(chosen)
     stored = data_folder() / SETS["compiled"].folder / PRICES
@@ -53,12 +55,18 @@ def build(
     items, used = Items(folder, len(chosen), progress), {}
     for name in chosen:
         compilation, program, planned = _compile(name)
-        mine = {item.signature: prices[item.signature] for item in planned if item.signature in prices}
+        mine = {
+            item.signature: prices[item.signature] for item in planned if item.signature in prices
+        }
         used |= mine
         store(items, name, compilation, program, mine)
     ordered = {key: dict(sorted(used[key].items())) for key in sorted(used)}
     write_json(folder / PRICES, {"schema": "learned-mapping/prices/1", "prices": ordered})
-    facts = {"prices_file": PRICES, "prices_sha256": file_sha256(folder / PRICES), "signatures": len(used)}
+    facts = {
+        "prices_file": PRICES,
+        "prices_sha256": file_sha256(folder / PRICES),
+        "signatures": len(used),
+    }
     return Manifest("compiled", SETS["compiled"].about, None, tuple(items), facts)
 
 
@@ -72,7 +80,9 @@ def price_all(chosen: Iterable[str], journal: Path) -> Prices:
         done = journal / f"{name}.json"
         if not done.exists():
             compilation, program, planned = _compile(name)
-            mine = {item.signature: known[item.signature] for item in planned if item.signature in known}
+            mine = {
+                item.signature: known[item.signature] for item in planned if item.signature in known
+            }
             mine = price_in_stages(compilation.before_text, program, planned, known=mine)
             write_bytes(done, json.dumps(mine).encode())
             _merge(known, mine)
@@ -91,24 +101,37 @@ def _compile(name: str) -> tuple[Compilation, HloProgram, list[Priceable]]:
     return compilation, program, plan(compilation.before, program, fast_bytes=V4.fast_bytes)
 
 
-def store(items: Items, name: str, compilation: Compilation, program: HloProgram, prices: Prices) -> None:
-    """Assembles one program from its prices, and adds it to a set, the compiler's mapping beside it."""
+def store(
+    items: Items, name: str, compilation: Compilation, program: HloProgram, prices: Prices
+) -> None:
+    """Assembles one program from its prices, and adds it to a set, the compiler's mapping beside
+    it."""
     extracted = assemble(compilation, program, prices, name=name)
     workload = WORKLOADS[name]
     game = replace(
         extracted.program,
-        metadata={**extracted.program.metadata, "model": workload.model, "options": dict(workload.options)},
+        metadata={
+            **extracted.program.metadata,
+            "model": workload.model,
+            "options": dict(workload.options),
+        },
     )
     mapping = mapping_of_compiler(game, extracted.compiler)
     file, probes = f"{name}.mapping.json.gz", sum(len(v) for v in prices.values())
     write_mapping(items.folder / file, mapping, game)
-    about = {"kind": workload.kind, "model": workload.model, **facts(extracted, game, mapping), "probes": probes}
+    about = {
+        "kind": workload.kind,
+        "model": workload.model,
+        **facts(extracted, game, mapping),
+        "probes": probes,
+    }
     about |= {"mapping_file": file, "mapping_sha256": file_sha256(items.folder / file)}
     items.add(f"{name}.json.gz", game, **about)
 
 
 def facts(extracted: Extracted, program: Program, mapping: BufferMapping) -> dict[str, Any]:
-    """What the set's table says of a program; the compiler's decisions judged by the game's rules, rule by rule."""
+    """What the set's table says of a program; the compiler's decisions judged by the game's rules,
+    rule by rule."""
     verdict = validate(program, mapping, listed=None)
     broken = Counter(violation.rule for violation in verdict.violations)
     possible = program.possible_saving_s * V4.clock_hz
@@ -120,7 +143,9 @@ def facts(extracted: Extracted, program: Program, mapping: BufferMapping) -> dic
         "slow_cycles": round(extracted.slow_cycles),
         "compiler_cycles": round(extracted.compiler_cycles),
         "possible_saving_cycles": round(possible),
-        "compiler_saving_share": round((extracted.slow_cycles - extracted.compiler_cycles) / possible, 4),
+        "compiler_saving_share": round(
+            (extracted.slow_cycles - extracted.compiler_cycles) / possible, 4
+        ),
         "compiler_buffers_in_cmem": int(mapping.placed.sum()),
         "compiler_buffers_without_a_place": extracted.compiler.unplaced,
         "broken_rules": dict(sorted(broken.items())),
@@ -133,7 +158,10 @@ def read_prices(path: Path) -> Prices:
     """Cycles by signature and subset; raises `InputError` for a damaged file."""
     prices: Prices = {}
     for signature, subsets in (
-        read_json(path, "prices").object(("schema", "prices"))["prices"].mapping(MAX_SIGNATURES).items()
+        read_json(path, "prices")
+        .object(("schema", "prices"))["prices"]
+        .mapping(MAX_SIGNATURES)
+        .items()
     ):
         prices[signature] = {
             key: None if cycles.value is None else cycles.integer(0, 2**53)

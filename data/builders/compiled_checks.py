@@ -1,4 +1,5 @@
-"""How far the compiled set can be trusted: latency tables on placements held out of them, and full compilations.
+"""How far the compiled set can be trusted: latency tables on placements held out of them, and full
+compilations.
 
 Usage, in the folder ``data``: python -m builders.compiled_checks [--tables N] [--full] [NAME...]
 
@@ -27,19 +28,23 @@ from .workloads import WORKLOADS
 FULL_SECONDS = 300.0  # A full compilation may take this long.
 
 
-def held_out(compilation: Compilation, prices: tables.Prices, count: int, rng: np.random.Generator) -> dict[str, Any]:
+def held_out(
+    compilation: Compilation, prices: tables.Prices, count: int, rng: np.random.Generator
+) -> dict[str, Any]:
     """Prices random placements that the tables were not made from, and compares.
 
     Args:
       compilation: of the program.
       prices: what its tables are made from.
-      count: placements; an instruction is drawn as often as it occurs, then one of its subsets not priced.
+      count: placements; an instruction is drawn as often as it occurs, then one of its subsets not
+        priced.
       rng: draws them.
 
     Returns:
-      ``placements``, how many have an estimate; ``weighted_error``, sum of |predicted - estimated| over the sum of the
-      estimated cycles; ``savings_correlation``, Pearson's, of predicted with estimated savings over nothing in CMEM;
-      ``rows``, in cycles: predicted, estimated, and the same two with everything in HBM.
+      ``placements``, how many have an estimate; ``weighted_error``, sum of |predicted - estimated|
+      over the sum of the estimated cycles; ``savings_correlation``, Pearson's, of predicted with
+      estimated savings over nothing in CMEM; ``rows``, in cycles: predicted, estimated, and the
+      same two with everything in HBM.
     """
     program = hlo_program(compilation.before)
     planned = tables.plan(compilation.before, program, fast_bytes=V4.fast_bytes)
@@ -64,28 +69,39 @@ def held_out(compilation: Compilation, prices: tables.Prices, count: int, rng: n
     compiled_prices = price(compilation.before_text, program, wanted, known=slow)
     rows = []
     for (signature, subset), item in drawn.items():
-        estimated, slow = compiled_prices[signature][tables.subset_key(subset)], compiled_prices[signature][""]
+        estimated, slow = (
+            compiled_prices[signature][tables.subset_key(subset)],
+            compiled_prices[signature][""],
+        )
         if estimated is not None and slow is not None:
             table = tables.complete_table(item.unit_bytes, used[signature])
-            rows.append([float(table[sum(1 << u for u in subset)]), estimated, float(table[0]), slow])
+            rows.append(
+                [float(table[sum(1 << u for u in subset)]), estimated, float(table[0]), slow]
+            )
     predicted, estimated, predicted_slow, slow = np.array(rows, float).reshape(-1, 4).T
     savings = np.stack([predicted_slow - predicted, slow - estimated])
     varies = len(rows) > 2 and np.all(savings.std(axis=1) > 0)
     return {
         "placements": len(rows),
-        "weighted_error": float(np.abs(predicted - estimated).sum() / estimated.sum()) if rows else None,
+        "weighted_error": float(np.abs(predicted - estimated).sum() / estimated.sum())
+        if rows
+        else None,
         "savings_correlation": float(np.corrcoef(savings)[0, 1]) if varies else None,
         "rows": [[round(value) for value in row] for row in rows],
     }
 
 
 def full_cycles(name: str) -> dict[str, Any]:
-    """Cycles of two full compilations, CMEM on and off; None where one does not end in `FULL_SECONDS`."""
+    """Cycles of two full compilations, CMEM on and off; None where one does not end in
+    `FULL_SECONDS`."""
     result: dict[str, Any] = {}
     for key, assign in (("compiled_cycles", True), ("compiled_slow_cycles", False)):
         try:
             compiled = compile_workload(name, assign=assign, cycles=True, seconds=FULL_SECONDS)
-            result |= {key: total_cycles(compiled.generated), key.replace("cycles", "seconds"): compiled.seconds}
+            result |= {
+                key: total_cycles(compiled.generated),
+                key.replace("cycles", "seconds"): compiled.seconds,
+            }
         except CompilerError:
             return {"compiled_cycles": None, "compiled_slow_cycles": None}
     return result
@@ -94,8 +110,12 @@ def full_cycles(name: str) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="workloads (default: all)")
-    parser.add_argument("--tables", type=int, default=0, metavar="N", help="price N held-out placements of each")
-    parser.add_argument("--full", action="store_true", help="compile each in full, with CMEM on and off")
+    parser.add_argument(
+        "--tables", type=int, default=0, metavar="N", help="price N held-out placements of each"
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="compile each in full, with CMEM on and off"
+    )
     options = parser.parse_args(arguments)
     folder = SETS["compiled"].path
     prices = read_prices(folder / PRICES)

@@ -17,27 +17,35 @@ from learned_mapping.programs.graph import ComputationGraph
 
 CHIP_COUNTS = (4, 6, 8, 12, 16, 24, 36)
 WORTH = 0.05
-"""A count is taken when the linear split gains at least this share of its time over the count before."""
+"""A count is taken when the linear split gains at least this share of its time over the count
+before."""
 
 
 def chip_count(graph: ComputationGraph) -> int:
     """The largest of `CHIP_COUNTS` that is worth it; the smallest where none is.
 
-    A count C is worth it when C chips can be used under the chain rule (`longest_chain`), no op takes more than 1/C of
-    all ops' time, and the linear split over C chips is faster by `WORTH` than over the next smaller count.
+    A count C is worth it when C chips can be used under the chain rule (`longest_chain`), no op
+    takes more than 1/C of all ops' time, and the linear split over C chips is faster by `WORTH`
+    than over the next smaller count.
     """
     seconds = ChipModel(graph, ChipPackage()).op_seconds
     limit = min(longest_chain(graph), float(seconds.sum() / seconds.max()))
     split = linear_split(graph, CHIP_COUNTS[-1])
-    worth = [b for a, b in pairwise(CHIP_COUNTS) if b <= limit and split[b - 1] <= (1 - WORTH) * split[a - 1]]
+    worth = [
+        b
+        for a, b in pairwise(CHIP_COUNTS)
+        if b <= limit and split[b - 1] <= (1 - WORTH) * split[a - 1]
+    ]
     return max(worth, default=CHIP_COUNTS[0])
 
 
 def longest_chain(graph: ComputationGraph) -> int:
-    """The most chips a partition under the chain rule, f(u) <= f(v) <= f(u) + 1 on every edge, can use.
+    """The most chips a partition under the chain rule, f(u) <= f(v) <= f(u) + 1 on every edge, can
+    use.
 
-    One more than the largest f(b) - f(a): the shortest path from a to b over edges, each of length 1 along the arrow
-    and 0 against it. A source comes first in such a pair, since going back to it costs nothing.
+    One more than the largest f(b) - f(a): the shortest path from a to b over edges, each of length
+    1 along the arrow and 0 against it. A source comes first in such a pair, since going back to it
+    costs nothing.
     """
     first, second = graph.op_edges.T
     ends = np.concatenate([first, second]), np.concatenate([second, first])
@@ -48,7 +56,8 @@ def longest_chain(graph: ComputationGraph) -> int:
 
 
 def linear_split(graph: ComputationGraph, chips: int) -> np.ndarray:
-    """[chips] seconds: the least bottleneck of the ops in topological order cut into at most 1, 2, ... intervals.
+    """[chips] seconds: the least bottleneck of the ops in topological order cut into at most 1, 2,
+    ... intervals.
 
     Program inputs count neither as ops nor as transfers.
     """

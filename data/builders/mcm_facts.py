@@ -1,4 +1,5 @@
-"""What is known of a graph of paper 2 before any learner runs: size, chips, the static optimum, two greedy rules."""
+"""What is known of a graph of paper 2 before any learner runs: size, chips, the static optimum, two
+greedy rules."""
 
 from typing import Any
 
@@ -20,13 +21,16 @@ IDEALS, CP_SAT = "ideals", "cp-sat"
 
 
 def facts(graph: ComputationGraph, chips: int | None = None) -> dict[str, Any]:
-    """Plain names to numbers, of a graph as traced, on so many chips; `chip_count` decides where None.
+    """Plain names to numbers, of a graph as traced, on so many chips; `chip_count` decides where
+    None.
 
-    What a method sees is the folded graph (`fold_cheap_sources`): ``chips`` and all that follows is of it.
-    ``optimum_s`` is the least time between two results under the chain rule on ``chips`` chips, by the method that
-    ``proof`` names: dynamic programming over ideals, or CP-SAT, which rounds times to a billionth of their sum. It is
-    None where neither proves it (``exact`` false). The greedy rules are so many per cent above it, or else above
-    ``bound_s``, which no partition beats. ``parameters`` is None for a graph that does not state them.
+    What a method sees is the folded graph (`fold_cheap_sources`): ``chips`` and all that follows is
+    of it. ``optimum_s`` is the least time between two results under the chain rule on ``chips``
+    chips, by the method that
+    ``proof`` names: dynamic programming over ideals, or CP-SAT, which rounds times to a billionth
+    of their sum. It is None where neither proves it (``exact`` false). The greedy rules are so many
+    per cent above it, or else above ``bound_s``, which no partition beats. ``parameters`` is None
+    for a graph that does not state them.
     """
     folded = fold_cheap_sources(graph)
     chips = chip_count(folded) if chips is None else chips
@@ -64,7 +68,8 @@ def facts(graph: ComputationGraph, chips: int | None = None) -> dict[str, Any]:
 
 
 def _optimum(model: ChipModel, start: np.ndarray) -> tuple[np.ndarray | None, str | None]:
-    """A fastest partition and what proves it, both None where nothing does; `start` is a valid partition."""
+    """A fastest partition and what proves it, both None where nothing does; `start` is a valid
+    partition."""
     try:
         return optimum(model, ideals=ideals_of(model, MAX_IDEALS)), IDEALS
     except TooManyIdealsError:

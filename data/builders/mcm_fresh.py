@@ -1,12 +1,13 @@
 """The set ``mcm-fresh``: sixteen test graphs of paper 2, by families and sizes alone, opened once.
 
-No value of any method decides: a candidate only has to have an optimum that is proven by the dynamic programme over at
-most `MAX_IDEALS` ideals, so that every result can be put beside it. How far a rule is from the optimum is as it comes.
+No value of any method decides: a candidate only has to have an optimum that is proven by the
+dynamic programme over at most `MAX_IDEALS` ideals, so that every result can be put beside it. How
+far a rule is from the optimum is as it comes.
 
-- Traced: architectures of which no graph of `mcm-graphs` or `mcm-headroom` is, forward passes of a training step with
-  its loss; of each the `SIZES` largest of its sizes that have such an optimum.
-- Generated: for each number of ops in turn the families of `random_graph` in turn, the first copy of each that has such
-  an optimum, until there are sixteen in all.
+- Traced: architectures of which no graph of `mcm-graphs` or `mcm-headroom` is, forward passes of a
+  training step with its loss; of each the `SIZES` largest of its sizes that have such an optimum.
+- Generated: for each number of ops in turn the families of `random_graph` in turn, the first copy
+  of each that has such an optimum, until there are sixteen in all.
 """
 
 from collections.abc import Iterator
@@ -73,7 +74,10 @@ def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
     items = Items(folder, COUNT, progress)
     for family, graph in chosen():
         kind = "generated" if family in GRAPH_FAMILIES else "traced"
-        about = facts(graph) | {"recurrent": family in RECURRENT, "topology": topology_digest(graph)}
+        about = facts(graph) | {
+            "recurrent": family in RECURRENT,
+            "topology": topology_digest(graph),
+        }
         items.add(f"{graph.name}.json.gz", graph, split="test", family=family, kind=kind, **about)
     kinds = [item.facts["kind"] for item in items]
     counts = {f"graphs_{kind}": kinds.count(kind) for kind in ("traced", "generated")}

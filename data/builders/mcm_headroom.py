@@ -1,14 +1,17 @@
-"""The set ``mcm-headroom``: sixteen test graphs of paper 2 on which the careful greedy rule is not the optimum.
+"""The set ``mcm-headroom``: sixteen test graphs of paper 2 on which the careful greedy rule is not
+the optimum.
 
-On half of `mcm-graphs`' test graphs it is, so that nothing can be learned there. Here it leaves at least a tenth: the
-optimum's throughput is `LEAST` times the careful greedy's or more, by the analytical model, on the chips of
-`mcm_chips`. The optimum must be proven by the dynamic programme over at most `MAX_IDEALS` ideals. Nothing else decides,
-and no search or learner is run. Candidates are looked at in the order of two tables until each has given eight graphs:
+On half of `mcm-graphs`' test graphs it is, so that nothing can be learned there. Here it leaves at
+least a tenth: the optimum's throughput is `LEAST` times the careful greedy's or more, by the
+analytical model, on the chips of `mcm_chips`. The optimum must be proven by the dynamic programme
+over at most `MAX_IDEALS` ideals. Nothing else decides, and no search or learner is run. Candidates
+are looked at in the order of two tables until each has given eight graphs:
 
-- Traced: forward passes of architectures of which no graph of `mcm-graphs` is, in alphabetical order, those of a
-  training step with its loss. Each gives one graph, the first of its sizes, from large to small, that fulfils the rule.
-- Generated: the families of `random_graph` in turn. A family gives the next of its candidates that fulfils the rule,
-  from large to small, `COPIES` of each size.
+- Traced: forward passes of architectures of which no graph of `mcm-graphs` is, in alphabetical
+  order, those of a training step with its loss. Each gives one graph, the first of its sizes, from
+  large to small, that fulfils the rule.
+- Generated: the families of `random_graph` in turn. A family gives the next of its candidates that
+  fulfils the rule, from large to small, `COPIES` of each size.
 """
 
 import dataclasses
@@ -43,7 +46,8 @@ EACH = 8
 SEED = 2022  # First entry of every seed; the family's place, the ops and the copy follow.
 OPS, COPIES = (120, 80, 60, 40), 10
 
-Candidates = Mapping[str, Callable[[], ComputationGraph]]  # Name -> what makes the graph, from large to small.
+# Name -> what makes the graph, from large to small.
+Candidates = Mapping[str, Callable[[], ComputationGraph]]
 
 
 def _loss(forward: Callable, *inputs: object, **options: object):
@@ -62,31 +66,60 @@ def _stacked(core: str) -> Callable:
 
 
 TRACED: dict[str, Candidates] = {
-    "alphatensor": _sizes("alphatensor_{}", (2, 1), lambda n: _loss(
-        games.alphatensor_loss, *tensor_game(array), iterations=n, channels=256, policy_width=512)),
-    "alphazero": _sizes("alphazero_{}", (8, 4, 2), lambda n: _loss(
-        games.alphazero_loss, array(64, 19, 19, 17), array(64, 362), array(64), blocks=n)),
+    "alphatensor": _sizes(
+        "alphatensor_{}",
+        (2, 1),
+        lambda n: _loss(
+            games.alphatensor_loss,
+            *tensor_game(array),
+            iterations=n,
+            channels=256,
+            policy_width=512,
+        ),
+    ),
+    "alphazero": _sizes(
+        "alphazero_{}",
+        (8, 4, 2),
+        lambda n: _loss(
+            games.alphazero_loss, array(64, 19, 19, 17), array(64, 362), array(64), blocks=n
+        ),
+    ),
     "bert": _sizes("bert_{}", (4, 2, 1), lambda n: example("bert_large_inference", layers=n)),
     "decoder": _sizes("decoder_{}", (4, 2, 1), lambda n: example("decoder_inference", layers=n)),
-    "dlrm": _sizes("dlrm_{}", (13, 8, 4), lambda n: _loss(
-        tabular.dlrm_loss, array(2048, 13), integers(2048, n), array(2048))),
-    "elman_classifier": _sizes("elman_{}", ((3, 4), (3, 3), (2, 4), (2, 3)), _stacked("vanilla_rnn")),
+    "dlrm": _sizes(
+        "dlrm_{}",
+        (13, 8, 4),
+        lambda n: _loss(tabular.dlrm_loss, array(2048, 13), integers(2048, n), array(2048)),
+    ),
+    "elman_classifier": _sizes(
+        "elman_{}", ((3, 4), (3, 3), (2, 4), (2, 3)), _stacked("vanilla_rnn")
+    ),
     "gru_classifier": _sizes("gru_{}", ((3, 4), (3, 3), (2, 4), (2, 3)), _stacked("gru")),
-    "language_model": _sizes("language_model_{}", (4, 2, 1), lambda n: _loss(
-        transformer.language_model_loss, integers(2, 257), layers=n, vocabulary=8192)),
+    "language_model": _sizes(
+        "language_model_{}",
+        (4, 2, 1),
+        lambda n: _loss(
+            transformer.language_model_loss, integers(2, 257), layers=n, vocabulary=8192
+        ),
+    ),
     "mixer": _sizes("mixer_{}", (4, 2, 1), lambda n: example("mlp_mixer_inference", layers=n)),
-    "seq2seq": _sizes("seq2seq_{}", (4, 3, 2), lambda n: _loss(
-        recurrent.seq2seq_loss, integers(n, 64), integers(n + 1, 64), layers=1)),
-    "super_resolution": _sizes("super_resolution_{}", (16, 8, 4), lambda n: example(
-        "super_resolution_inference", blocks=n)),
+    "seq2seq": _sizes(
+        "seq2seq_{}",
+        (4, 3, 2),
+        lambda n: _loss(recurrent.seq2seq_loss, integers(n, 64), integers(n + 1, 64), layers=1),
+    ),
+    "super_resolution": _sizes(
+        "super_resolution_{}", (16, 8, 4), lambda n: example("super_resolution_inference", blocks=n)
+    ),
     "tagger": _sizes("tagger_{}", (4, 3, 2), lambda n: example("bidirectional_tagger", steps=n)),
     "vit": _sizes("vit_{}", (4, 2, 1), lambda n: example("vit_inference", layers=n)),
-}  # fmt: skip
+}
 """Architecture -> sizes: blocks, layers, tables, steps, or layers by steps."""
 
 
 def generated(family: str, ops: int, copy: int) -> ComputationGraph:
-    """A candidate; running times are rounded to nanoseconds, so that no machine's exponential function changes them."""
+    """A candidate; running times are rounded to nanoseconds, so that no machine's exponential
+    function changes them."""
     rng = np.random.default_rng([SEED, list(GRAPH_FAMILIES).index(family), ops, copy])
     graph = random_graph(rng, family, ops, name=f"{family}_{ops}_{copy}".replace("-", "_"))
     nanoseconds = np.round(1e9 * graph.op_seconds)
@@ -101,7 +134,8 @@ GENERATED: dict[str, list[Callable[[], ComputationGraph]]] = {
 
 
 def headroom(graph: ComputationGraph) -> float | None:
-    """The optimum's throughput over the careful greedy's; None where no proven optimum is at hand."""
+    """The optimum's throughput over the careful greedy's; None where no proven optimum is at
+    hand."""
     folded = fold_cheap_sources(graph)
     model = ChipModel(folded, ChipPackage(chips=chip_count(folded)))
     try:
@@ -127,16 +161,26 @@ def chosen() -> Found:
     traced = (islice(_fulfilling(name, sizes.values()), 1) for name, sizes in TRACED.items())
     yield from islice(chain.from_iterable(traced), EACH)
     rounds = zip_longest(*(_fulfilling(name, candidates) for name, candidates in GENERATED.items()))
-    yield from islice((candidate for candidate in chain.from_iterable(rounds) if candidate is not None), EACH)
+    yield from islice(
+        (candidate for candidate in chain.from_iterable(rounds) if candidate is not None), EACH
+    )
 
 
 def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
-    """Looks through the candidates and writes those chosen into ``FOLDER/NAME.json.gz``. Some minutes."""
+    """Looks through the candidates and writes those chosen into ``FOLDER/NAME.json.gz``. Some
+    minutes."""
     items = Items(folder, 2 * EACH, progress)
     for family, graph, ratio in chosen():
         kind = "generated" if family in GENERATED else "traced"
-        measured = facts(graph) | {"optimum_over_careful": round(ratio, 4), "topology": topology_digest(graph)}
-        items.add(f"{graph.name}.json.gz", graph, split="test", family=family, kind=kind, **measured)
+        measured = facts(graph) | {
+            "optimum_over_careful": round(ratio, 4),
+            "topology": topology_digest(graph),
+        }
+        items.add(
+            f"{graph.name}.json.gz", graph, split="test", family=family, kind=kind, **measured
+        )
     kinds = [item.facts["kind"] for item in items]
     counts = {f"graphs_{kind}": kinds.count(kind) for kind in ("traced", "generated")}
-    return Manifest(NAME, SETS[NAME].about, SEED, tuple(items), {"least_optimum_over_careful": LEAST, **counts})
+    return Manifest(
+        NAME, SETS[NAME].about, SEED, tuple(items), {"least_optimum_over_careful": LEAST, **counts}
+    )

@@ -1,4 +1,5 @@
-"""Models that the set ``mcm-graphs`` alone has: further convolutional networks, and recurrent ones that write.
+"""Models that the set ``mcm-graphs`` alone has: further convolutional networks, and recurrent ones
+that write.
 
 Forward passes, none with attention. Image models take [B, H, W, 3] and, but for the autoencoder,
 return class scores [B, classes]. In the recurrent ones, unrolled, each step reads what the step
@@ -14,8 +15,15 @@ import jax.numpy as jnp
 
 from .zoo.layers import batch_norm, conv, halved, initial_state, pooled_scores, stack, unroll
 
-DARKNET_19 = ((64,), (128, 64, 128), (256, 128, 256), (512, 256, 512, 256, 512), (1024, 512, 1024, 512, 1024))
-"""Channels of the convolutions of each stage, 3x3 and 1x1 in turn (Redmon and Farhadi 2016, table 6)."""
+DARKNET_19 = (
+    (64,),
+    (128, 64, 128),
+    (256, 128, 256),
+    (512, 256, 512, 256, 512),
+    (1024, 512, 1024, 512, 1024),
+)
+"""Channels of the convolutions of each stage, 3x3 and 1x1 in turn (Redmon and Farhadi 2016, table
+6)."""
 VDCNN_BLOCKS = {9: (1, 1, 1, 1), 17: (2, 2, 2, 2), 29: (5, 5, 2, 2)}
 """Blocks of two convolutions per width by depth (Conneau et al. 2016, table 2)."""
 
@@ -36,7 +44,8 @@ def plain_block_resnet(
 
 
 def darknet_19(images: jax.Array, *, classes: int = 1000) -> jax.Array:
-    """Darknet-19, the classifier behind YOLO v2 (Redmon and Farhadi 2016, table 6); for inference alone."""
+    """Darknet-19, the classifier behind YOLO v2 (Redmon and Farhadi 2016, table 6); for inference
+    alone."""
     x = halved(conv(images, 32, 3, 1, "stem", _leaky))
     for stage, widths in enumerate(DARKNET_19):
         for i, channels in enumerate(widths):
@@ -45,7 +54,9 @@ def darknet_19(images: jax.Array, *, classes: int = 1000) -> jax.Array:
     return jax.nn.softmax(jnp.mean(hk.Conv2D(classes, 1, name="scores")(x), axis=(1, 2)))
 
 
-def darknet_53(images: jax.Array, *, blocks: Sequence[int] = (1, 2, 8, 8, 4), classes: int = 1000) -> jax.Array:
+def darknet_53(
+    images: jax.Array, *, blocks: Sequence[int] = (1, 2, 8, 8, 4), classes: int = 1000
+) -> jax.Array:
     """Darknet-53, the classifier behind YOLO v3 (Redmon and Farhadi 2018, table 1)."""
     x = conv(images, 32, 3, 1, "stem", _leaky)
     for stage, count in enumerate(blocks):
@@ -53,7 +64,9 @@ def darknet_53(images: jax.Array, *, blocks: Sequence[int] = (1, 2, 8, 8, 4), cl
         x = conv(x, channels, 3, 2, f"down_{stage}", _leaky)
         for i in range(count):
             with hk.name_scope(f"stage_{stage}_{i}"):
-                x = x + conv(conv(x, channels // 2, 1, 1, "reduce", _leaky), channels, 3, 1, "conv", _leaky)
+                x = x + conv(
+                    conv(x, channels // 2, 1, 1, "reduce", _leaky), channels, 3, 1, "conv", _leaky
+                )
     return pooled_scores(x, classes)
 
 
@@ -63,7 +76,8 @@ def _leaky(x: jax.Array) -> jax.Array:
 
 
 def xception(images: jax.Array, *, middle: int = 8, classes: int = 1000) -> jax.Array:
-    """Xception (Chollet 2016, figure 5) for images [B, 299, 299, 3]; `middle` blocks between entry and exit."""
+    """Xception (Chollet 2016, figure 5) for images [B, 299, 299, 3]; `middle` blocks between entry
+    and exit."""
     x = conv(conv(images, 32, 3, 2, "stem_1", padding="VALID"), 64, 3, 1, "stem_2", padding="VALID")
     for i, channels in enumerate((128, 256, 728)):
         x = _narrowing(x, (channels, channels), f"entry_{i}", first_activation=i > 0)
@@ -78,7 +92,9 @@ def xception(images: jax.Array, *, middle: int = 8, classes: int = 1000) -> jax.
     return pooled_scores(x, classes)
 
 
-def _narrowing(x: jax.Array, widths: tuple[int, int], name: str, *, first_activation: bool) -> jax.Array:
+def _narrowing(
+    x: jax.Array, widths: tuple[int, int], name: str, *, first_activation: bool
+) -> jax.Array:
     """Two separable convolutions and a pool beside a strided convolution of single pixels."""
     shortcut = conv(x, widths[1], 1, 2, f"{name}_shortcut", None)
     y = jax.nn.relu(x) if first_activation else x
@@ -88,23 +104,37 @@ def _narrowing(x: jax.Array, widths: tuple[int, int], name: str, *, first_activa
 
 def _separable(x: jax.Array, channels: int, name: str) -> jax.Array:
     x = hk.DepthwiseConv2D(1, 3, padding="SAME", with_bias=False, name=f"{name}_depthwise")(x)
-    return batch_norm(hk.Conv2D(channels, 1, with_bias=False, name=f"{name}_pointwise")(x), f"{name}_norm")
+    return batch_norm(
+        hk.Conv2D(channels, 1, with_bias=False, name=f"{name}_pointwise")(x), f"{name}_norm"
+    )
 
 
 def text_classifier(
-    tokens: jax.Array, *, sizes: Sequence[int] = (3, 4, 5), width: int = 300, channels: int = 100, classes: int = 2
+    tokens: jax.Array,
+    *,
+    sizes: Sequence[int] = (3, 4, 5),
+    width: int = 300,
+    channels: int = 100,
+    classes: int = 2,
 ) -> jax.Array:
-    """Convolutions of several sizes side by side over word vectors (Kim 2014); `tokens` is [B, S] int32."""
+    """Convolutions of several sizes side by side over word vectors (Kim 2014); `tokens` is [B, S]
+    int32."""
     x = hk.Embed(20_000, width, name="embedding")(tokens)
-    convolutions = [jax.nn.relu(hk.Conv1D(channels, size, padding="VALID", name=f"conv_{size}")(x)) for size in sizes]
+    convolutions = [
+        jax.nn.relu(hk.Conv1D(channels, size, padding="VALID", name=f"conv_{size}")(x))
+        for size in sizes
+    ]
     x = jnp.concatenate([jnp.max(y, axis=1) for y in convolutions], axis=-1)
     return jax.nn.softmax(hk.Linear(classes, name="scores")(x))
 
 
-def very_deep_text_classifier(tokens: jax.Array, *, depth: int = 17, classes: int = 14) -> jax.Array:
+def very_deep_text_classifier(
+    tokens: jax.Array, *, depth: int = 17, classes: int = 14
+) -> jax.Array:
     """VDCNN (Conneau et al. 2016): up to 29 convolutions over characters [B, 1024] int32.
 
-    The mean over eighths of the sequence stands for the paper's eight greatest values, which would have to sort.
+    The mean over eighths of the sequence stands for the paper's eight greatest values, which would
+    have to sort.
     """
     x = hk.Conv1D(64, 3, name="stem")(hk.Embed(69, 16, name="embedding")(tokens))
     for stage, count in enumerate(VDCNN_BLOCKS[depth]):
@@ -120,22 +150,35 @@ def very_deep_text_classifier(tokens: jax.Array, *, depth: int = 17, classes: in
     return jax.nn.softmax(hk.Linear(classes, name="scores")(x))
 
 
-def denoising_autoencoder(images: jax.Array, *, levels: int = 4, channels: int = 64, repeats: int = 2) -> jax.Array:
-    """Convolutions down and transposed convolutions up, without skips (after Mao et al. 2016): images again."""
+def denoising_autoencoder(
+    images: jax.Array, *, levels: int = 4, channels: int = 64, repeats: int = 2
+) -> jax.Array:
+    """Convolutions down and transposed convolutions up, without skips (after Mao et al. 2016):
+    images again."""
     x = images
     for level in range(levels):
         for i in range(repeats):
             stride = 2 if i == repeats - 1 else 1
-            x = jax.nn.relu(hk.Conv2D(channels * 2**level, 3, stride=stride, name=f"down_{level}_{i}")(x))
+            x = jax.nn.relu(
+                hk.Conv2D(channels * 2**level, 3, stride=stride, name=f"down_{level}_{i}")(x)
+            )
     for level in reversed(range(levels)):
         for i in range(repeats):
             stride = 1 if i else 2
-            x = jax.nn.relu(hk.Conv2DTranspose(channels * 2**level, 3, stride=stride, name=f"up_{level}_{i}")(x))
+            x = jax.nn.relu(
+                hk.Conv2DTranspose(channels * 2**level, 3, stride=stride, name=f"up_{level}_{i}")(x)
+            )
     return jax.nn.sigmoid(hk.Conv2D(images.shape[-1], 3, name="image")(x))
 
 
 def character_generator(
-    token: jax.Array, *, core: str = "lstm", steps: int = 8, layers: int = 1, width: int = 512, vocabulary: int = 256
+    token: jax.Array,
+    *,
+    core: str = "lstm",
+    steps: int = 8,
+    layers: int = 1,
+    width: int = 512,
+    vocabulary: int = 256,
 ) -> list[jax.Array]:
     """A recurrent network writes the likeliest next character, `steps` times (after Graves 2013).
 
@@ -144,16 +187,25 @@ def character_generator(
       core: ``rnn``, ``gru`` or ``lstm``.
 
     Returns:
-      The characters written, `steps` times [B] int32. They stay apart, here and below: one tensor of all steps would
-      need the first step's result until the last step is done.
+      The characters written, `steps` times [B] int32. They stay apart, here and below: one tensor
+      of all steps would need the first step's result until the last step is done.
     """
-    return _write(stack(core, layers, width), None, token, steps=steps, width=width, vocabulary=vocabulary)
+    return _write(
+        stack(core, layers, width), None, token, steps=steps, width=width, vocabulary=vocabulary
+    )
 
 
 def captioner(
-    frames: jax.Array, token: jax.Array, *, words: int = 6, layers: int = 1, width: int = 512, vocabulary: int = 4000
+    frames: jax.Array,
+    token: jax.Array,
+    *,
+    words: int = 6,
+    layers: int = 1,
+    width: int = 512,
+    vocabulary: int = 4000,
 ) -> list[jax.Array]:
-    """An LSTM reads video frames, a second one writes a sentence from its state (after Venugopalan et al. 2015).
+    """An LSTM reads video frames, a second one writes a sentence from its state (after Venugopalan
+    et al. 2015).
 
     Args:
       frames: [S, B, D] features of the frames.
@@ -164,15 +216,23 @@ def captioner(
     """
     _, state = unroll(stack("lstm", layers, width, "encoder"), frames)
     return _write(
-        stack("lstm", layers, width, "decoder"), state, token, steps=words, width=width, vocabulary=vocabulary
+        stack("lstm", layers, width, "decoder"),
+        state,
+        token,
+        steps=words,
+        width=width,
+        vocabulary=vocabulary,
     )
 
 
 def _write(
     core: hk.RNNCore, state: Any, token: jax.Array, *, steps: int, width: int, vocabulary: int
 ) -> list[jax.Array]:
-    """`steps` times [B] int32: greedy decoding of `core` from `state`, or from zeros where it is None."""
-    table = hk.get_parameter("embedding", [vocabulary, width], init=hk.initializers.TruncatedNormal())
+    """`steps` times [B] int32: greedy decoding of `core` from `state`, or from zeros where it is
+    None."""
+    table = hk.get_parameter(
+        "embedding", [vocabulary, width], init=hk.initializers.TruncatedNormal()
+    )
     scores = hk.Linear(vocabulary, name="scores")
     state = core.initial_state(token.shape[0]) if state is None else state
     written = []
@@ -187,7 +247,8 @@ def _write(
 def highway_forecaster(
     start: jax.Array, *, steps: int = 4, depth: int = 4, width: int = 830, features: int = 128
 ) -> list[jax.Array]:
-    """A recurrent highway network (Zilly et al. 2016, eq. 7-9) forecasts a series from its first value [B, D].
+    """A recurrent highway network (Zilly et al. 2016, eq. 7-9) forecasts a series from its first
+    value [B, D].
 
     A step runs `depth` highway layers over the state, of which the first reads the input; the carry
     gate is what the transform gate leaves. The forecast is the next input.
@@ -211,13 +272,16 @@ def highway_forecaster(
 def weather_forecaster(
     maps: jax.Array, *, steps: int = 6, layers: int = 1, channels: int = 64, size: int = 3
 ) -> list[jax.Array]:
-    """Convolutional LSTM (Shi et al. 2015): each map [B, H, W, C] forecasts the next, `steps` times.
+    """Convolutional LSTM (Shi et al. 2015): each map [B, H, W, C] forecasts the next, `steps`
+    times.
 
     Returns:
       `steps` times [B, H, W, C].
     """
     place = maps.shape[1:3]
-    core = hk.DeepRNN([hk.Conv2DLSTM(place, channels, size, name=f"layer_{i}") for i in range(layers)])
+    core = hk.DeepRNN(
+        [hk.Conv2DLSTM(place, channels, size, name=f"layer_{i}") for i in range(layers)]
+    )
     out = hk.Conv2D(maps.shape[-1], 1, name="map")
     state, x, forecast = initial_state(core, maps), maps, []
     for _ in range(steps):
@@ -227,8 +291,11 @@ def weather_forecaster(
     return forecast
 
 
-def text_reader(images: jax.Array, *, channels: int = 64, width: int = 256, classes: int = 37) -> list[jax.Array]:
-    """CRNN (Shi et al. 2015) with one LSTM in place of its two of both directions: scores of each column of a line.
+def text_reader(
+    images: jax.Array, *, channels: int = 64, width: int = 256, classes: int = 37
+) -> list[jax.Array]:
+    """CRNN (Shi et al. 2015) with one LSTM in place of its two of both directions: scores of each
+    column of a line.
 
     Args:
       images: [B, 32, W, 1], a line of text.
@@ -237,7 +304,9 @@ def text_reader(images: jax.Array, *, channels: int = 64, width: int = 256, clas
       W / 16 times [B, classes].
     """
     x = images
-    for i, (factor, pool) in enumerate(((1, (2, 2)), (2, (2, 2)), (4, (1, 1)), (4, (2, 2)), (8, (1, 1)), (8, (2, 2)))):
+    for i, (factor, pool) in enumerate(
+        ((1, (2, 2)), (2, (2, 2)), (4, (1, 1)), (4, (2, 2)), (8, (1, 1)), (8, (2, 2)))
+    ):
         x = jax.nn.relu(hk.Conv2D(channels * factor, 3, name=f"conv_{i}")(x))
         x = x if pool == (1, 1) else hk.max_pool(x, (*pool, 1), (*pool, 1), "VALID")
     x = jax.nn.relu(hk.Conv2D(channels * 8, (2, 1), padding="VALID", name="conv_6")(x))[:, 0]

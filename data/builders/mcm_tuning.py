@@ -1,12 +1,14 @@
-"""Chooses annealing's parameters, the policy's about the even cut, and how silicon differs from the analytical model.
+"""Chooses annealing's parameters, the policy's about the even cut, and how silicon differs from the
+analytical model.
 
     python -m builders.mcm_tuning annealing | policy | silicon        (in the folder ``data``)
 
-Annealing and the policy are tuned on the same five validation graphs, with the same samples. Of silicon, what paper 2
-reports of its chips is the target: on near-balanced random partitions of BERT 13.5% do not run, and a Pearson
-correlation of .91 between the predicted and the measured run time of the others (Section 5.4). The memory of a chip
-follows from the first number; how many uniform draws then run is recorded. Of candidates drawn at random from stated
-ranges, the one whose correlation is nearest to the second is taken. Nothing else decides, least of all what any method
+Annealing and the policy are tuned on the same five validation graphs, with the same samples. Of
+silicon, what paper 2 reports of its chips is the target: on near-balanced random partitions of BERT
+13.5% do not run, and a Pearson correlation of .91 between the predicted and the measured run time
+of the others (Section 5.4). The memory of a chip follows from the first number; how many uniform
+draws then run is recorded. Of candidates drawn at random from stated ranges, the one whose
+correlation is nearest to the second is taken. Nothing else decides, least of all what any method
 gains or loses on these chips.
 """
 
@@ -34,13 +36,23 @@ from learned_mapping_companion.mcm.graphs import chips, load_graph, names
 from .training.command import say, write_tuning
 
 GRIDS = {
-    "uniform": (AnnealingParameters, {
-        "redrawn": (0.05, 0.2, 0.5), "concentration": (0.1, 0.5), "start_temperature": (0.005, 0.02, 0.2),
-    }),
-    "balanced": (BalancedParameters, {
-        "redrawn": (0.002, 0.01, 0.05), "moved": (1.0, 3.0, 10.0), "start_temperature": (0.005, 0.02, 0.2),
-    }),
-}  # fmt: skip
+    "uniform": (
+        AnnealingParameters,
+        {
+            "redrawn": (0.05, 0.2, 0.5),
+            "concentration": (0.1, 0.5),
+            "start_temperature": (0.005, 0.02, 0.2),
+        },
+    ),
+    "balanced": (
+        BalancedParameters,
+        {
+            "redrawn": (0.002, 0.01, 0.05),
+            "moved": (1.0, 3.0, 10.0),
+            "start_temperature": (0.005, 0.02, 0.2),
+        },
+    ),
+}
 """Of an annealing that begins at uniform distributions, and of one that begins at the even cut."""
 GRAPH, CHIPS = "bert_large_inference", 36
 PAPER_PEARSON, PAPER_INVALID = 0.91, 0.135
@@ -59,11 +71,13 @@ RANGES = {
     "contention": (0.3, 1.0),
     "message_s": (5e-7, 5e-6),
 }
-"""Candidates are uniform in the logarithm, rounded to three digits; what is not named keeps its default."""
+"""Candidates are uniform in the logarithm, rounded to three digits; what is not named keeps its
+default."""
 
 
 def annealing_parameters() -> dict[str, Any]:
-    """Every point of both grids: throughput over the optimum's, the geometric mean over graphs and seeds."""
+    """Every point of both grids: throughput over the optimum's, the geometric mean over graphs and
+    seeds."""
     tasks = [Task(load_graph(name), ChipPackage(chips=chips(name))) for name in names("validation")]
     best, grid = {}, []
     for kind, (parameters, values) in GRIDS.items():
@@ -71,10 +85,16 @@ def annealing_parameters() -> dict[str, Any]:
         for point in (dict(zip(values, chosen)) for chosen in itertools.product(*values.values())):
             logs = []
             for task, seed in itertools.product(tasks, range(SEEDS)):
-                budget, rng, options = Budget(samples=POLICY_SAMPLES, cpu=True), np.random.default_rng(seed), {}
+                budget, rng, options = (
+                    Budget(samples=POLICY_SAMPLES, cpu=True),
+                    np.random.default_rng(seed),
+                    {},
+                )
                 options["parameters"] = parameters(**point)
                 if kind == "balanced":
-                    stochastic.annealing_from_balance(task.model, task.arrays, task.repair, rng, budget, **options)
+                    stochastic.annealing_from_balance(
+                        task.model, task.arrays, task.repair, rng, budget, **options
+                    )
                 else:
                     stochastic.annealing(task.model, task.repair, rng, budget, **options)
                 logs.append(np.log(budget.best / task.model.throughput(optimum(task.model))))
@@ -90,7 +110,8 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     UNIFORM: [{}, {"op_weight": 3.0}, {"op_weight": 30.0}, {"credit": "sample"}],
     BEGUN: [{}, {"moved": 3.0}, {"learning_rate": 1e-3}],
 }  # fmt: skip
-"""Of paper 2's policy from scratch: what differs from the usual settings; the first of each are those."""
+"""Of paper 2's policy from scratch: what differs from the usual settings; the first of each are
+those."""
 FROZEN = ({}, {"moved": 3.0})  # Of the policy that begins at partitions, without learning.
 POLICY_SAMPLES, SEEDS = 1000, 3
 
@@ -103,17 +124,28 @@ def policy_parameters() -> dict[str, Any]:
         settings = (BALANCED if kind == BEGUN else {}) | change
         config, logs, seconds = agent_config(begun=kind == BEGUN, **settings), [], 0.0
         for name, seed in itertools.product(names("validation"), range(SEEDS)):
-            task, rng = Task(load_graph(name), ChipPackage(chips=chips(name))), np.random.default_rng(seed)
+            task, rng = (
+                Task(load_graph(name), ChipPackage(chips=chips(name))),
+                np.random.default_rng(seed),
+            )
             policy, budget = make_policy(config), Budget(samples=POLICY_SAMPLES, cpu=True)
             env = PartitionEnv(
-                task.model, task.arrays, Start(task.model, task.arrays, FOLLOW) if config.begun else None
+                task.model,
+                task.arrays,
+                Start(task.model, task.arrays, FOLLOW) if config.begun else None,
             )
             learn(policy, new_learned(policy, rng), env, rng, budget, learning=learning)
             logs.append(np.log(budget.best / task.model.throughput(optimum(task.model))))
             seconds += budget.seconds
         spread = float(np.exp(np.std(np.mean(np.reshape(logs, (-1, SEEDS)), axis=0))))
-        numbers = {"over_optimum": float(np.exp(np.mean(logs))), "factor_between_seeds": spread, "seconds": seconds}
-        shown = {name: getattr(config, name) for name in ("credit", "op_weight", *BALANCED, "moved")}
+        numbers = {
+            "over_optimum": float(np.exp(np.mean(logs))),
+            "factor_between_seeds": spread,
+            "seconds": seconds,
+        }
+        shown = {
+            name: getattr(config, name) for name in ("credit", "op_weight", *BALANCED, "moved")
+        }
         grid.append({"kind": kind, "learning": learning, "usual": not change, **shown, **numbers})
         say(grid[-1])
     return {**_facts(), "grid": grid}
@@ -124,7 +156,8 @@ def _facts() -> dict[str, Any]:
 
 
 def silicon_parameters() -> dict[str, Any]:
-    """The memory, the share of uniform draws that run, every candidate with its correlation, and the best."""
+    """The memory, the share of uniform draws that run, every candidate with its correlation, and
+    the best."""
     graph, rng = load_graph(GRAPH), np.random.default_rng(SEED)
     model = ChipModel(graph, ChipPackage(chips=CHIPS))
     partitions = near_balanced(model, repair_arrays(graph), rng, PARTITIONS)
@@ -139,14 +172,23 @@ def silicon_parameters() -> dict[str, Any]:
     noise = rng.standard_normal(PARTITIONS)
     candidates = []
     for _ in range(CANDIDATES):
-        drawn = {name: float(f"{np.exp(rng.uniform(*np.log(ends))):.3g}") for name, ends in RANGES.items()}
+        drawn = {
+            name: float(f"{np.exp(rng.uniform(*np.log(ends))):.3g}")
+            for name, ends in RANGES.items()
+        }
         parameters = SiliconParameters(**drawn)
         silicon = Silicon(graph, package, parameters)
         measured = np.array([1 / silicon.throughput(row) for row in partitions[fits]])
         measured = measured * np.exp(parameters.noise * noise[fits])
         candidates.append({**drawn, "pearson": float(np.corrcoef(predicted[fits], measured)[0, 1])})
     best = min(candidates, key=lambda row: abs(row["pearson"] - PAPER_PEARSON))
-    facts = {"graph": GRAPH, "chips": CHIPS, "partitions": PARTITIONS, "spread": list(SPREAD), "seed": SEED}
+    facts = {
+        "graph": GRAPH,
+        "chips": CHIPS,
+        "partitions": PARTITIONS,
+        "spread": list(SPREAD),
+        "seed": SEED,
+    }
     facts["target"] = {"pearson": PAPER_PEARSON, "invalid": PAPER_INVALID}
     facts["ranges"] = {name: list(ends) for name, ends in RANGES.items()}
     facts |= {"sram_mib": float(sizes[chosen]), "invalid": float(invalid[chosen])}
@@ -156,7 +198,11 @@ def silicon_parameters() -> dict[str, Any]:
     return {**facts, "best": best, "candidates": candidates}
 
 
-CHOICES = {"annealing": annealing_parameters, "policy": policy_parameters, "silicon": silicon_parameters}
+CHOICES = {
+    "annealing": annealing_parameters,
+    "policy": policy_parameters,
+    "silicon": silicon_parameters,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])

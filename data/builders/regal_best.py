@@ -1,13 +1,14 @@
-"""Looks for the best schedules of paper 3's test graphs, and keeps the better of what was known and what it finds.
+"""Looks for the best schedules of paper 3's test graphs, and keeps the better of what was known and
+what it finds.
 
 In the folder ``data``, for each of `SETS` or for those named:
 
     python -m builders.regal_best [SET ...] [--seed S]
 
-The laws that do best lead evolutions of `EVALUATIONS`; a climb of as many starts from the best schedule;
-on graphs of at most `SOLVED_OPS` ops CP-SAT goes on from there. The bound stored is the solver's or `floor`'s, of every
-entry anew with each call. A graph whose schedule is as cheap as its bound is not searched again. An interrupted search
-goes on where it stopped.
+The laws that do best lead evolutions of `EVALUATIONS`; a climb of as many starts from the best
+schedule; on graphs of at most `SOLVED_OPS` ops CP-SAT goes on from there. The bound stored is the
+solver's or `floor`'s, of every entry anew with each call. A graph whose schedule is as cheap as its
+bound is not searched again. An interrupted search goes on where it stopped.
 """
 
 import argparse
@@ -43,7 +44,8 @@ def laws(dataset: str) -> tuple[str, ...]:
 
 
 def search(problem: Instance, dataset: str, seed: int) -> tuple[dict, float]:
-    """The best schedule found, as an entry of the file, and the solver's bound, 0 where it took no part."""
+    """The best schedule found, as an entry of the file, and the solver's bound, 0 where it took no
+    part."""
     solutions = {rule: solve(problem, rule, seed=seed).solution for rule in RULES}
     for method in laws(dataset):
         solutions[method] = solve(problem, method, seed=seed, samples=EVALUATIONS).solution
@@ -51,8 +53,13 @@ def search(problem: Instance, dataset: str, seed: int) -> tuple[dict, float]:
     budget, climb = Budget(samples=EVALUATIONS), TUNED_LOCAL_SEARCH[problem.objective]
     start, rng = encode(problem, solutions[best]), np.random.default_rng(seed)
     climbed = f"{best}, local-search"
-    solutions[climbed] = decode(problem, local_search(problem, rng, budget, parameters=climb, start=start))
-    best, bound = min((climbed, best), key=lambda name: schedule_fitness(problem, solutions[name])), 0.0
+    solutions[climbed] = decode(
+        problem, local_search(problem, rng, budget, parameters=climb, start=start)
+    )
+    best, bound = (
+        min((climbed, best), key=lambda name: schedule_fitness(problem, solutions[name])),
+        0.0,
+    )
     if problem.graph.num_ops <= SOLVED_OPS:
         solved = cp_sat(problem, deterministic_time=SOLVER_TIME, seed=seed, start=solutions[best])
         bound = solved.bound
@@ -62,20 +69,27 @@ def search(problem: Instance, dataset: str, seed: int) -> tuple[dict, float]:
     if not judged["valid"]:
         raise AssertionError(judged["fault"])
     return {
-        "digest": problem.graph.digest, "cost": judged["cost"], "method": best, "devices": solutions[best].devices,
-        "placement": solutions[best].placement.tolist(), "order": solutions[best].order.tolist(),
-    }, bound  # fmt: skip
+        "digest": problem.graph.digest,
+        "cost": judged["cost"],
+        "method": best,
+        "devices": solutions[best].devices,
+        "placement": solutions[best].placement.tolist(),
+        "order": solutions[best].order.tolist(),
+    }, bound
 
 
 def proven(problem: Instance, cost: float, *bounds: float) -> float:
-    """The highest of `floor` and some bounds; not above the cost of a schedule, as rounding may have it."""
+    """The highest of `floor` and some bounds; not above the cost of a schedule, as rounding may
+    have it."""
     return min(max(floor(problem), *bounds), cost)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Search for the best schedules of test graphs.")
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"of {', '.join(SETS)}")
-    parser.add_argument("--seed", type=int, default=0, help="a new one searches graphs that have an entry again")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="a new one searches graphs that have an entry again"
+    )
     chosen = parser.parse_args()
     for name in chosen.sets or SETS:
         kind, dataset = SETS[name]
@@ -87,7 +101,9 @@ def main() -> None:
             if old is not None and old["digest"] != problem.graph.digest:
                 old = None  # of another graph, which had this name
             new, bound, seeds = old, *((old["bound"], {*old["seeds"]}) if old else (0.0, set()))
-            if old is None or not (chosen.seed in seeds or old["cost"] <= proven(problem, old["cost"], bound)):
+            if old is None or not (
+                chosen.seed in seeds or old["cost"] <= proven(problem, old["cost"], bound)
+            ):
                 seed = zlib.crc32(f"{chosen.seed} {graph_name}".encode()) & 0x7FFFFFFF
                 new, solved = search(problem, dataset, seed)
                 new = new if old is None or new["cost"] < old["cost"] else old

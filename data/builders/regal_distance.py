@@ -1,4 +1,5 @@
-"""The set ``regal-distance``: graphs at growing distance from those that REGAL's networks were trained on.
+"""The set ``regal-distance``: graphs at growing distance from those that REGAL's networks were
+trained on.
 
 For networks of traced graphs: training graphs of several architectures; the same with other noise;
 larger graphs of the same architectures; test graphs of trained families; test graphs of other
@@ -41,13 +42,27 @@ GROWN: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Training graph of `traced` -> name and options of the same architecture with more blocks or
 steps: 684 to 1,511 ops, while the largest graph of the set has 600."""
-NEW_TOPOLOGIES = ("alexnet-train", "squeezenet", "inception", "unet", "resnet50", "lstm-2x8", "lstm-3x6", "tagger-6")
+NEW_TOPOLOGIES = (
+    "alexnet-train",
+    "squeezenet",
+    "inception",
+    "unet",
+    "resnet50",
+    "lstm-2x8",
+    "lstm-3x6",
+    "tagger-6",
+)
 """Test graphs of `graphs` of families that are trained on."""
 NEW_FAMILIES = (
-    "gru-layers-3-steps-4-inference", "densenet-blocks-2-2-gradient", "wavenet-cycles-2-dilations-8-inference",
-    "edsr-blocks-12-gradient", "gru-language-core-gru-layers-1-steps-3-training",
-    "wavenet-cycles-1-dilations-6-gradient", "edsr-blocks-1-training", "bert-layers-2-inference",
-)  # fmt: skip
+    "gru-layers-3-steps-4-inference",
+    "densenet-blocks-2-2-gradient",
+    "wavenet-cycles-2-dilations-8-inference",
+    "edsr-blocks-12-gradient",
+    "gru-language-core-gru-layers-1-steps-3-training",
+    "wavenet-cycles-1-dilations-6-gradient",
+    "edsr-blocks-1-training",
+    "bert-layers-2-inference",
+)
 """Test graphs of `traced` of some 220 ops, of the families that no training or validation graph
 has. Most forward passes of these are chains that leave BRKGA no room, and are not taken."""
 TRAINED = (2, 5, 0, 16, 17, 23, 28, 70)
@@ -57,11 +72,13 @@ TESTED = (7, 600, 78, 82, 898, 62, 149, 358)
 """Its test graphs of the same families, nearest in ops."""
 GROWTH = 4  # Times as many ops in the larger synthetic graphs.
 MEDIAN_SECONDS, MEDIAN_BYTES = 1e-4, 2**20
-"""The generator's laws are log-normal around these, the standard deviation of the logarithm being 1."""
+"""The generator's laws are log-normal around these, the standard deviation of the logarithm being
+1."""
 
 
 def _noisy(copy: int, name: str) -> ComputationGraph:
-    """Member of the augmented training set: every graph comes once before any comes with other noise (`copy` 1)."""
+    """Member of the augmented training set: every graph comes once before any comes with other
+    noise (`copy` 1)."""
     known = traced.names("train")
     return traced.generate("traced-runtime", "train", known.index(name) + copy * len(known))
 
@@ -69,7 +86,9 @@ def _noisy(copy: int, name: str) -> ComputationGraph:
 def _larger_traced(name: str) -> ComputationGraph:
     title, options = GROWN[name]
     small = traced.configuration(name)
-    return traced.trace_configuration(dataclasses.replace(small, name=title, options=dict(small.options) | options))
+    return traced.trace_configuration(
+        dataclasses.replace(small, name=title, options=dict(small.options) | options)
+    )
 
 
 def _trained(name: str) -> ComputationGraph:
@@ -77,7 +96,8 @@ def _trained(name: str) -> ComputationGraph:
 
 
 def _redrawn(name: str) -> ComputationGraph:
-    """A training topology, its running times and tensor sizes drawn anew from the generator's laws."""
+    """A training topology, its running times and tensor sizes drawn anew from the generator's
+    laws."""
     graph, rng = _trained(name), np.random.default_rng([SEED, 1, int(name)])
     nanoseconds = np.round(1e9 * MEDIAN_SECONDS * np.exp(rng.standard_normal(graph.num_ops)))
     sizes = np.maximum(4, np.round(MEDIAN_BYTES * np.exp(rng.standard_normal(graph.num_tensors))))

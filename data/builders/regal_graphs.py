@@ -48,7 +48,8 @@ MEMBERS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
         "bert-1": ("bert_large_inference", {"layers": 1, "length": 128}),
     },
 }
-"""Split -> name -> member of the zoo and its options. No test graph has the topology of a training graph."""
+"""Split -> name -> member of the zoo and its options. No test graph has the topology of a training
+graph."""
 
 
 def make(split: str, name: str) -> ComputationGraph:

@@ -1,4 +1,5 @@
-"""The set ``regal-synthetic`` of paper 3: generated graphs, made anew from the stored seeds in milliseconds each."""
+"""The set ``regal-synthetic`` of paper 3: generated graphs, made anew from the stored seeds in
+milliseconds each."""
 
 import dataclasses
 import functools
@@ -38,8 +39,9 @@ class Accepted(NamedTuple):
 def candidate(seed: int, *, name: str | None = None) -> ComputationGraph:
     """The graph of a seed of at least 0, which may have passed the filter or not.
 
-    `random_graph` with its defaults, without weights (the paper's model knows tensors alone, Appendix A.1), running
-    times rounded to nanoseconds, so that no machine's exponential function changes them.
+    `random_graph` with its defaults, without weights (the paper's model knows tensors alone,
+    Appendix A.1), running times rounded to nanoseconds, so that no machine's exponential function
+    changes them.
     """
     rng = np.random.default_rng([SEED, seed])
     family = FAMILIES[seed % len(FAMILIES)]
@@ -59,8 +61,8 @@ def generate(split: str, index: int) -> ComputationGraph:
     """A graph of a split, by its index from 0, made from its seed.
 
     Raises:
-      InputError: there is no such graph, the stored seeds are damaged, or the generator does not make the graph that
-        passed the filter.
+      InputError: there is no such graph, the stored seeds are damaged, or the generator does not
+        make the graph that passed the filter.
     """
     rows = accepted(split)
     if not 0 <= index < len(rows):
@@ -78,7 +80,8 @@ def graph_name(split: str, index: int) -> str:
 
 
 def accepted(split: str) -> tuple[Accepted, ...]:
-    """What is stored of a split, in order; raises `InputError` for an unknown split or a damaged file."""
+    """What is stored of a split, in order; raises `InputError` for an unknown split or a damaged
+    file."""
     if split not in SPLITS:
         raise InputError("split", "", f"expected one of {', '.join(SPLITS)}, got {split!r}")
     return read_accepted(SETS["regal-synthetic"].path / ACCEPTED)[split]

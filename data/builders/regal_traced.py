@@ -1,4 +1,5 @@
-"""The set ``regal-traced``: graphs of the zoo in the configurations of `regal_traced_table`, for paper 3."""
+"""The set ``regal-traced``: graphs of the zoo in the configurations of `regal_traced_table`, for
+paper 3."""
 
 import hashlib
 from collections.abc import Mapping
@@ -36,7 +37,9 @@ def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
             graphs[name] = graph
             topology = topology_digest(graph)
             if not SMALLEST <= graph.num_ops <= LARGEST:
-                raise InputError(f"set {NAME}", name, f"{graph.num_ops} ops, outside [{SMALLEST}, {LARGEST}]")
+                raise InputError(
+                    f"set {NAME}", name, f"{graph.num_ops} ops, outside [{SMALLEST}, {LARGEST}]"
+                )
             if topology in seen:
                 raise InputError(f"set {NAME}", name, f"has the topology of {seen[topology]}")
             seen[topology] = name
@@ -49,7 +52,9 @@ def build(folder: Path, *, progress: Progress | None = None) -> Manifest:
 
 
 def _facts(items: list[Item]) -> dict[str, Any]:
-    families = {family: sum(item.facts["family"] == family for item in items) for family in SPLIT_OF_FAMILY}
+    families = {
+        family: sum(item.facts["family"] == family for item in items) for family in SPLIT_OF_FAMILY
+    }
     return {
         "graphs": {split: sum(item.split == split for item in items) for split in SPLITS},
         "graphs_by_family": families,
@@ -59,7 +64,8 @@ def _facts(items: list[Item]) -> dict[str, Any]:
 
 
 def augmented_facts(graphs: Mapping[str, ComputationGraph]) -> dict[str, Any]:
-    """What a manifest says of the augmented sets: members, noise, and digests of a sample; `graphs` by name."""
+    """What a manifest says of the augmented sets: members, noise, and digests of a sample; `graphs`
+    by name."""
     facts: dict[str, Any] = {}
     for dataset, splits in AUGMENTED.items():
         facts[dataset] = {

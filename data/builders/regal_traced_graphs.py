@@ -1,7 +1,8 @@
 """The set ``regal-traced`` of paper 3, and the sets its augmentation makes of it.
 
-The paper mined 372 topologically distinct TensorFlow graphs (Section 3.1) and multiplied running times and sizes by
-noise. These are traced from public models; no architecture family stands on two sides of the split.
+The paper mined 372 topologically distinct TensorFlow graphs (Section 3.1) and multiplied running
+times and sizes by noise. These are traced from public models; no architecture family stands on two
+sides of the split.
 """
 
 import dataclasses
@@ -57,7 +58,8 @@ def names(split: str) -> tuple[str, ...]:
 
 
 def configuration(name: str) -> Configuration:
-    """What was traced for a graph of the set; raises `InputError` where there is none of this name."""
+    """What was traced for a graph of the set; raises `InputError` where there is none of this
+    name."""
     facts = stored_manifest("regal-traced").item(name).facts
     return Configuration(name, *(facts[field] for field in ("family", "model", "mode", "options")))
 
@@ -65,7 +67,9 @@ def configuration(name: str) -> Configuration:
 @functools.lru_cache(maxsize=512)
 def load(name: str) -> ComputationGraph:
     """A stored graph; raises `InputError` for an unknown name or a damaged file."""
-    return read_graph(SETS["regal-traced"].path / str(stored_manifest("regal-traced").item(name).file))
+    return read_graph(
+        SETS["regal-traced"].path / str(stored_manifest("regal-traced").item(name).file)
+    )
 
 
 def model_of(chosen: Configuration) -> "Example":
@@ -73,15 +77,22 @@ def model_of(chosen: Configuration) -> "Example":
     from . import zoo
 
     example = zoo.example(chosen.model, **chosen.options)
-    return example if chosen.mode != GRADIENT else example._replace(function=_gradient(example.function))
+    return (
+        example
+        if chosen.mode != GRADIENT
+        else example._replace(function=_gradient(example.function))
+    )
 
 
 def trace_configuration(chosen: Configuration) -> ComputationGraph:
-    """The graph of a configuration, traced now, without its weights (the paper's model knows tensors alone, A.1)."""
+    """The graph of a configuration, traced now, without its weights (the paper's model knows
+    tensors alone, A.1)."""
     from . import zoo
 
     graph = zoo.frozen_trace(model_of(chosen), chosen.name)
-    return dataclasses.replace(graph, op_weight_bytes=frozen_array(np.zeros(graph.num_ops), np.int64))
+    return dataclasses.replace(
+        graph, op_weight_bytes=frozen_array(np.zeros(graph.num_ops), np.int64)
+    )
 
 
 def _gradient(forward: Callable) -> Callable:
@@ -91,7 +102,9 @@ def _gradient(forward: Callable) -> Callable:
 
     def run(params: Any, *inputs: Any) -> Any:
         def loss(params: Any) -> Any:
-            return sum(jnp.mean(jnp.square(x)) for x in jax.tree_util.tree_leaves(forward(params, *inputs)))
+            return sum(
+                jnp.mean(jnp.square(x)) for x in jax.tree_util.tree_leaves(forward(params, *inputs))
+            )
 
         return jax.value_and_grad(loss)(params)
 
@@ -99,12 +112,18 @@ def _gradient(forward: Callable) -> Callable:
 
 
 def noisy(
-    graph: ComputationGraph, rng: np.random.Generator, spread: float = SPREAD, *, objective: str = "runtime"
+    graph: ComputationGraph,
+    rng: np.random.Generator,
+    spread: float = SPREAD,
+    *,
+    objective: str = "runtime",
 ) -> ComputationGraph:
-    """The graph with every op's running time multiplied by log-normal noise, exp(spread z) with z standard normal.
+    """The graph with every op's running time multiplied by log-normal noise, exp(spread z) with z
+    standard normal.
 
-    For the objective ``memory`` every tensor's bytes are multiplied too, each by noise of its own. Times, which a graph
-    without its own gets from the roofline of `DevicePair`, are rounded to picoseconds, sizes to bytes; what is 0 stays.
+    For the objective ``memory`` every tensor's bytes are multiplied too, each by noise of its own.
+    Times, which a graph without its own gets from the roofline of `DevicePair`, are rounded to
+    picoseconds, sizes to bytes; what is 0 stays.
 
     Raises:
       InputError: a negative spread, or an objective other than ``runtime`` and ``memory``.
@@ -121,28 +140,41 @@ def noisy(
         factors = np.exp(spread * rng.standard_normal(graph.num_tensors))
         sizes = np.where(sizes > 0, np.clip(np.round(sizes * factors), 1, MAX_BYTES), 0)
     return dataclasses.replace(
-        graph, op_seconds=frozen_array(seconds, np.float64), tensor_bytes=frozen_array(sizes, np.int64)
+        graph,
+        op_seconds=frozen_array(seconds, np.float64),
+        tensor_bytes=frozen_array(sizes, np.int64),
     )
 
 
-def pair(dataset: str, split: str, index: int, graphs: Sequence[str]) -> tuple[str, tuple[int, ...]]:
-    """Graph and noise seed of a member of an augmented set of `AUGMENTED`, by its index from 0; the graphs of the
-    split, whose names are given, take turns. Raises `InputError` where there is no such member."""
+def pair(
+    dataset: str, split: str, index: int, graphs: Sequence[str]
+) -> tuple[str, tuple[int, ...]]:
+    """Graph and noise seed of a member of an augmented set of `AUGMENTED`, by its index from 0; the
+    graphs of the split, whose names are given, take turns. Raises `InputError` where there is no
+    such member."""
     for field, value, known in (("dataset", dataset, AUGMENTED), ("split", split, SPLITS)):
         if value not in known:
             raise InputError(field, "", f"expected one of {', '.join(known)}, got {value!r}")
     if not 0 <= index < AUGMENTED[dataset][split]:
         raise InputError("index", "", f"{index} is outside [0, {AUGMENTED[dataset][split] - 1}]")
-    return graphs[index % len(graphs)], (SEED, list(AUGMENTED).index(dataset), SPLITS.index(split), index)
+    return graphs[index % len(graphs)], (
+        SEED,
+        list(AUGMENTED).index(dataset),
+        SPLITS.index(split),
+        index,
+    )
 
 
 def member(graph: ComputationGraph, dataset: str, seed: tuple[int, ...]) -> ComputationGraph:
     """A member of an augmented set made of its graph, with the seed that `pair` names."""
-    noisy_graph = noisy(graph, np.random.default_rng(seed), objective=dataset.removeprefix("traced-"))
+    noisy_graph = noisy(
+        graph, np.random.default_rng(seed), objective=dataset.removeprefix("traced-")
+    )
     return dataclasses.replace(noisy_graph, name=f"{graph.name}-noise-{seed[-1]}")
 
 
 def generate(dataset: str, split: str, index: int) -> ComputationGraph:
-    """A member of an augmented set, of the stored graphs; raises `InputError` where there is none."""
+    """A member of an augmented set, of the stored graphs; raises `InputError` where there is
+    none."""
     name, seed = pair(dataset, split, index, names(split))
     return member(load(name), dataset, seed)

@@ -15,7 +15,8 @@ Drawn = tuple[list[int], list[int], int]
 
 
 class SyntheticMachine(NamedTuple):
-    """Constants of the roofline that times synthetic instructions; round numbers of the order of one TPUv4i."""
+    """Constants of the roofline that times synthetic instructions; round numbers of the order of
+    one TPUv4i."""
 
     peak_flop_per_s: float = 1e14
     hbm_bytes_per_s: float = 6e11
@@ -44,22 +45,30 @@ def random_program(
     Args:
       num_buffers: B, at least 2.
       parameter_fraction: probability that an operand is a parameter.
-      alias_fraction: probability that an instruction updates its first operand in place, which makes an alias group.
-      alias_chain: probability that an in-place update of an in-place result joins its group: long groups are what
-        dead ends come from.
-      max_inputs: operands of an instruction at most; above 8 minus the outputs some buffers are not varied.
-      locality: mean distance, in tensors, between a use and the tensor's birth; larger is harder (longer live ranges).
+      alias_fraction: probability that an instruction updates its first operand in place, which
+        makes an alias group.
+      alias_chain: probability that an in-place update of an in-place result joins its group: long
+        groups are what dead ends come from.
+      max_inputs: operands of an instruction at most; above 8 minus the outputs some buffers are not
+        varied.
+      locality: mean distance, in tensors, between a use and the tensor's birth; larger is harder
+        (longer live ranges).
       compute_bound: probability that an instruction gains little or nothing from fast memory.
-      fast_fraction: capacity of the fast memory over the peak of live bytes, parameters included, which are alive from
+      fast_fraction: capacity of the fast memory over the peak of live bytes, parameters included,
+        which are alive from
         the start: with the default a greedy rule comes close to the optimum, at 0.1 it does not.
-      copy_ratio: seconds to copy every operand once over the seconds the program takes with all in fast memory;
-        above 1 the copy engine is scarce.
+      copy_ratio: seconds to copy every operand once over the seconds the program takes with all in
+        fast memory; above 1 the copy engine is scarce.
 
     Raises:
       InputError: fewer than 2 buffers.
     """
     if num_buffers < 2:
-        raise InputError("num_buffers", "", f"{num_buffers}: a program has at least 2 buffers, an operand and a result")
+        raise InputError(
+            "num_buffers",
+            "",
+            f"{num_buffers}: a program has at least 2 buffers, an operand and a result",
+        )
     sizes: list[int] = []
     is_parameter: list[bool] = []
     group_of: list[int] = []  # the alias group of the buffer that wrote the tensor
@@ -112,14 +121,17 @@ def random_program(
     for t, (operands, results, group) in enumerate(instructions):
         used = operands + results
         touched = [sizes[i] for i in used]
-        # Above 1 the arithmetic hides the memory; below the ratio of the bandwidths, 1/4, all bytes count.
+        # Above 1 the arithmetic hides the memory; below the ratio of the bandwidths, 1/4, all bytes
+        # count.
         intensity = rng.uniform(0.7, 3.0) if rng.random() < compute_bound else rng.uniform(0.0, 0.4)
         flop = intensity * sum(touched) / machine.hbm_bytes_per_s * machine.peak_flop_per_s
         alias = [group if j in (0, len(operands)) else NO_ALIAS for j in range(len(used))]
         buffers = [(tensor, j >= len(operands), alias[j]) for j, tensor in enumerate(used)]
         table = programs.instruction_latency_table(flop, touched, machine)
         kind = "update" if group != NO_ALIAS else "fusion"
-        steps.append(Step(f"instruction.{t}", kind, buffers, programs.varied_buffers(touched), table))
+        steps.append(
+            Step(f"instruction.{t}", kind, buffers, programs.varied_buffers(touched), table)
+        )
     read = {tensor for operands, _, _ in instructions for tensor in operands}
     leaves = [tensor not in read and not parameter for tensor, parameter in enumerate(is_parameter)]
     supply = sum(float(step.latency_s[-1]) for step in steps)
@@ -133,13 +145,19 @@ def random_program(
         tensor_bytes=sizes,
         tensor_is_parameter=is_parameter,
         tensor_is_output=leaves,
-        metadata={"generator": "random_program", "num_buffers": sum(len(step.buffers) for step in steps)},
+        metadata={
+            "generator": "random_program",
+            "num_buffers": sum(len(step.buffers) for step in steps),
+        },
     )
-    return program.with_memory(fast_bytes=max(512, int(fast_fraction * peak_live_bytes(program)) // 512 * 512))
+    return program.with_memory(
+        fast_bytes=max(512, int(fast_fraction * peak_live_bytes(program)) // 512 * 512)
+    )
 
 
 def peak_live_bytes(program: Program) -> int:
-    """The largest sum of bytes of tensors alive at one logical time, the fast memory that would hold everything."""
+    """The largest sum of bytes of tensors alive at one logical time, the fast memory that would
+    hold everything."""
     change = np.zeros(program.num_instructions + 1, np.int64)
     np.add.at(change, program.tensor_live[:, 0], program.tensor_bytes)
     np.add.at(change, program.tensor_live[:, 1] + 1, -program.tensor_bytes)

@@ -1,4 +1,5 @@
-"""A name for the shape of a graph, the same however its ops are numbered: what makes two graphs of a set distinct."""
+"""A name for the shape of a graph, the same however its ops are numbered: what makes two graphs of
+a set distinct."""
 
 import hashlib
 
@@ -13,12 +14,14 @@ _FORTH, _BACK = np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA0761D6478BD642F)
 def topology_digest(graph: ComputationGraph) -> str:
     """32 hexadecimal digits of the graph's op-level edges, without kinds, times, sizes and names.
 
-    Colour refinement (Weisfeiler and Leman 1968) on the directed graph: all ops start with one colour; a round gives
-    each op a new one that depends on its own and on the collections of its predecessors' and successors' colours, until
-    a round tells no more ops apart. The digest is of the collection of colours of all rounds.
+    Colour refinement (Weisfeiler and Leman 1968) on the directed graph: all ops start with one
+    colour; a round gives each op a new one that depends on its own and on the collections of its
+    predecessors' and successors' colours, until a round tells no more ops apart. The digest is of
+    the collection of colours of all rounds.
 
-    Two graphs of different digests are not isomorphic. The converse holds but for graphs that refinement cannot tell
-    apart: these count as equal, so that a set without a repeated digest has no repeated topology.
+    Two graphs of different digests are not isomorphic. The converse holds but for graphs that
+    refinement cannot tell apart: these count as equal, so that a set without a repeated digest has
+    no repeated topology.
     """
     n, edges = graph.num_ops, graph.op_edges
     before, after = edges[:, 0], edges[:, 1]

@@ -1,4 +1,5 @@
-"""Whether the data sets are what their manifests say: every fault found, each in one line that names the file."""
+"""Whether the data sets are what their manifests say: every fault found, each in one line that
+names the file."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ class Verdict:
 
 
 def verify_set(chosen: DataSet) -> Verdict:
-    """Reads a set whole: every listed file is there, unchanged, readable and of the stated digest; no other file is."""
+    """Reads a set whole: every listed file is there, unchanged, readable and of the stated digest;
+    no other file is."""
     faults: list[str] = []
     try:
         manifest = chosen.manifest()
@@ -43,21 +45,26 @@ def verify_set(chosen: DataSet) -> Verdict:
         present = files_of(chosen.path)
         return Verdict(chosen.name, 0, len(present), bytes_of(present), (_relative(error),))
     if manifest.set != chosen.name:
-        faults.append(f"{chosen.folder}/{FILE_NAME}: is of the set {manifest.set!r}, expected {chosen.name!r}")
+        faults.append(
+            f"{chosen.folder}/{FILE_NAME}: is of the set {manifest.set!r}, expected {chosen.name!r}"
+        )
     items = {item.file: item for item in manifest.items if item.file is not None}
     for file, sha256 in manifest.files.items():
         fault = _file_fault(chosen.path / file, sha256, items.get(file))
         if fault:
             faults.append(f"{chosen.folder}/{file}: {fault}")
     present = files_of(chosen.path)
-    expected = {chosen.path / file for file in (FILE_NAME, registry.CARD, *chosen.records, *manifest.files)}
+    expected = {
+        chosen.path / file for file in (FILE_NAME, registry.CARD, *chosen.records, *manifest.files)
+    }
     faults += _json_faults(path for path in present if path.name in chosen.records)
     faults += [f"{_name(path)}: is not in the manifest" for path in present if path not in expected]
     return Verdict(chosen.name, len(manifest.items), len(present), bytes_of(present), tuple(faults))
 
 
 def _file_fault(path: Path, sha256: str, item: Item | None) -> str:
-    """What is wrong with a listed file, nothing where it is as listed. `item` is None for a further file."""
+    """What is wrong with a listed file, nothing where it is as listed. `item` is None for a further
+    file."""
     if not path.is_file():
         return "no such file"
     digest = file_sha256(path)
@@ -99,8 +106,17 @@ def verify_results() -> Verdict:
 def verify_other_files() -> Verdict:
     """Whatever is in no set and is no result: JSON of a schema of ours, or a trained network."""
     sets = (data_set.path for data_set in registry.SETS.values())
-    known = [results.results_folder("full"), data_folder() / "builders", data_folder() / "bench", *sets]
-    present = [path for path in files_of(data_folder()) if not any(path.is_relative_to(folder) for folder in known)]
+    known = [
+        results.results_folder("full"),
+        data_folder() / "builders",
+        data_folder() / "bench",
+        *sets,
+    ]
+    present = [
+        path
+        for path in files_of(data_folder())
+        if not any(path.is_relative_to(folder) for folder in known)
+    ]
     faults = _json_faults(path for path in present if path.name != registry.CARD)
     return Verdict("other files", len(present), len(present), bytes_of(present), tuple(faults))
 
@@ -139,17 +155,23 @@ def _network_faults(path: Path) -> list[str]:
 
 
 def verify_bench() -> Verdict:
-    """MMapBench: every best known mapping is the one that was entered, valid, worth what the table says and no more
-    than its bound."""
+    """MMapBench: every best known mapping is the one that was entered, valid, worth what the table
+    says and no more than its bound."""
     present = files_of(data_folder() / "bench")
     try:
         table = bench.standings()
-        faults = [f"bench/{name}: {fault}" for name, row in table.items() if (fault := _standing_fault(row))]
+        faults = [
+            f"bench/{name}: {fault}"
+            for name, row in table.items()
+            if (fault := _standing_fault(row))
+        ]
     except InputError as error:
         table, faults = {}, [_relative(error)]
     mappings = (bench.mapping_path(data_folder() / "bench", row).name for row in table.values())
     expected = {bench.TABLE, registry.CARD, *mappings}
-    faults += [f"{_name(path)}: is not in the table" for path in present if path.name not in expected]
+    faults += [
+        f"{_name(path)}: is not in the table" for path in present if path.name not in expected
+    ]
     return Verdict("bench", len(table), len(present), bytes_of(present), tuple(faults))
 
 
@@ -177,14 +199,19 @@ def verify_sizes() -> Verdict:
     present = files_of(data_folder())
     total = bytes_of(present)
     sizes = ((path, bytes_of([path])) for path in present)
-    faults = [f"{_name(p)}: {size:,} bytes, at most {MAX_FILE_BYTES:,}" for p, size in sizes if size > MAX_FILE_BYTES]
+    faults = [
+        f"{_name(p)}: {size:,} bytes, at most {MAX_FILE_BYTES:,}"
+        for p, size in sizes
+        if size > MAX_FILE_BYTES
+    ]
     if total > MAX_TOTAL_BYTES:
         faults.append(f"all files: {total:,} bytes, at most {MAX_TOTAL_BYTES:,}")
     return Verdict("sizes", len(present), len(present), total, tuple(faults))
 
 
 def verify(sets: tuple[DataSet, ...], *, everything: bool) -> Iterator[Verdict]:
-    """A verdict per set; with `everything` also on results, the benchmark, other files and sizes."""
+    """A verdict per set; with `everything` also on results, the benchmark, other files and
+    sizes."""
     yield from map(verify_set, sets)
     if everything:
         yield from (verify_results(), verify_bench(), verify_other_files(), verify_sizes())

@@ -1,4 +1,5 @@
-"""Models that the set ``compiled`` alone has: a mixture of experts, DCGAN, GNMT, TabNet, PointNet, a graph network."""
+"""Models that the set ``compiled`` alone has: a mixture of experts, DCGAN, GNMT, TabNet, PointNet,
+a graph network."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,7 +34,9 @@ def mixture_of_experts_loss(
     """Mean cross-entropy of a Transformer whose dense layers are Switch layers (Fedus et al. 2021);
     `tokens` is [B, S + 1] int32."""
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
-    table = hk.get_parameter("embedding", [vocabulary, width], init=hk.initializers.TruncatedNormal(0.02))
+    table = hk.get_parameter(
+        "embedding", [vocabulary, width], init=hk.initializers.TruncatedNormal(0.02)
+    )
     x = table[inputs]
     bias = causal_bias(inputs.shape[1], x.dtype)
     for i in range(layers):
@@ -46,15 +49,21 @@ def mixture_of_experts_loss(
 
 
 def _switch(x: jax.Array, experts: int, capacity: float) -> jax.Array:
-    """Each of N tokens [N, D] goes to one expert, as long as that has room; products with one-hot codes route them."""
+    """Each of N tokens [N, D] goes to one expert, as long as that has room; products with one-hot
+    codes route them."""
     room = int(capacity * x.shape[0] / experts)
     gates = jax.nn.softmax(hk.Linear(experts, name="router")(x))
     chosen = jax.nn.one_hot(jnp.argmax(gates, axis=-1), experts, dtype=x.dtype)
-    place = jnp.einsum("nm,me->ne", jnp.tri(x.shape[0], dtype=x.dtype), chosen) * chosen - 1  # its turn at its expert
+    # its turn at its expert
+    place = jnp.einsum("nm,me->ne", jnp.tri(x.shape[0], dtype=x.dtype), chosen) * chosen - 1
     route = chosen[:, :, None] * jax.nn.one_hot(place, room, dtype=x.dtype)
     size = x.shape[-1]
-    first = hk.get_parameter("expand", [experts, size, 4 * size], x.dtype, init=hk.initializers.VarianceScaling())
-    second = hk.get_parameter("contract", [experts, 4 * size, size], x.dtype, init=hk.initializers.VarianceScaling())
+    first = hk.get_parameter(
+        "expand", [experts, size, 4 * size], x.dtype, init=hk.initializers.VarianceScaling()
+    )
+    second = hk.get_parameter(
+        "contract", [experts, 4 * size, size], x.dtype, init=hk.initializers.VarianceScaling()
+    )
     inside = jnp.einsum("nec,nd->ecd", route, x)
     out = jnp.einsum("ech,ehd->ecd", jax.nn.relu(jnp.einsum("ecd,edh->ech", inside, first)), second)
     return jnp.einsum("nec,ecd->nd", route * jnp.sum(gates * chosen, axis=-1)[:, None, None], out)
@@ -62,7 +71,9 @@ def _switch(x: jax.Array, experts: int, capacity: float) -> jax.Array:
 
 def generator(noise: jax.Array, *, channels: int = 64) -> jax.Array:
     """DCGAN's generator (Radford et al. 2015): images [B, 64, 64, 3] from noise [B, Z]."""
-    x = hk.Linear(4 * 4 * channels * 8, name="generator_dense")(noise).reshape(-1, 4, 4, channels * 8)
+    x = hk.Linear(4 * 4 * channels * 8, name="generator_dense")(noise).reshape(
+        -1, 4, 4, channels * 8
+    )
     x = jax.nn.relu(batch_norm(x, "generator_norm", True))
     for i, width in enumerate((channels * 4, channels * 2, channels)):
         x = hk.Conv2DTranspose(width, 4, stride=2, with_bias=False, name=f"generator_{i}")(x)
@@ -71,7 +82,8 @@ def generator(noise: jax.Array, *, channels: int = 64) -> jax.Array:
 
 
 def discriminator(images: jax.Array, *, channels: int = 64) -> jax.Array:
-    """DCGAN's discriminator: one score [B] for each image [B, 64, 64, 3], positive where it looks real."""
+    """DCGAN's discriminator: one score [B] for each image [B, 64, 64, 3], positive where it looks
+    real."""
     x = jax.nn.leaky_relu(hk.Conv2D(channels, 4, stride=2, name="discriminator_0")(images), 0.2)
     for i in (1, 2, 3):
         x = hk.Conv2D(channels * 2**i, 4, stride=2, with_bias=False, name=f"discriminator_{i}")(x)
@@ -82,9 +94,10 @@ def discriminator(images: jax.Array, *, channels: int = 64) -> jax.Array:
 def adversarial_loss(images: jax.Array, noise: jax.Array, *, channels: int = 64) -> jax.Array:
     """Losses of both players, added (Goodfellow et al. 2014).
 
-    Each player's loss reaches its own parameters only: the discriminator sees generated images whose gradient is
-    stopped, and the generator's loss is scored by a second pass. The gradient of the second pass with respect to the
-    discriminator is part of the program, as in a step that updates both players at once.
+    Each player's loss reaches its own parameters only: the discriminator sees generated images
+    whose gradient is stopped, and the generator's loss is scored by a second pass. The gradient of
+    the second pass with respect to the discriminator is part of the program, as in a step that
+    updates both players at once.
     """
     imagined = generator(noise, channels=channels)
     judge = hk.to_module(discriminator)("judge")
@@ -96,7 +109,12 @@ def adversarial_loss(images: jax.Array, noise: jax.Array, *, channels: int = 64)
 
 
 def translation_by_lstm_loss(
-    source: jax.Array, target: jax.Array, *, layers: int = 4, width: int = 1024, vocabulary: int = 32_000
+    source: jax.Array,
+    target: jax.Array,
+    *,
+    layers: int = 4,
+    width: int = 1024,
+    vocabulary: int = 32_000,
 ) -> jax.Array:
     """Mean cross-entropy of neural machine translation with attention (Wu et al. 2016, GNMT).
 
@@ -132,7 +150,12 @@ def translation_by_lstm_loss(
 
 
 def tabnet(
-    features: jax.Array, *, steps: int = 5, width: int = 64, classes: int = 2, training: bool = False
+    features: jax.Array,
+    *,
+    steps: int = 5,
+    width: int = 64,
+    classes: int = 2,
+    training: bool = False,
 ) -> jax.Array:
     """TabNet (Arik and Pfister 2019): class scores [B, classes] of rows [B, D].
 
@@ -142,7 +165,11 @@ def tabnet(
 
     def transform(x: jax.Array, name: str) -> jax.Array:
         for i in range(4):
-            y = batch_norm(hk.Linear(4 * width, with_bias=False, name=f"{name}_{i}")(x), f"{name}_norm_{i}", training)
+            y = batch_norm(
+                hk.Linear(4 * width, with_bias=False, name=f"{name}_{i}")(x),
+                f"{name}_norm_{i}",
+                training,
+            )
             y = y[..., : 2 * width] * jax.nn.sigmoid(y[..., 2 * width :])
             x = y if x.shape != y.shape else (x + y) * 0.5**0.5
         return x
@@ -150,7 +177,9 @@ def tabnet(
     prior, total = jnp.ones_like(features), 0.0
     attended = transform(features, "step_0")[:, width:]
     for i in range(1, steps + 1):
-        scores = batch_norm(hk.Linear(features.shape[-1], name=f"mask_{i}")(attended), f"mask_norm_{i}", training)
+        scores = batch_norm(
+            hk.Linear(features.shape[-1], name=f"mask_{i}")(attended), f"mask_norm_{i}", training
+        )
         mask = jax.nn.softmax(scores * prior)
         prior = prior * (1.5 - mask)
         out = transform(features * mask, f"step_{i}")
@@ -158,7 +187,9 @@ def tabnet(
     return hk.Linear(classes, name="scores")(total)
 
 
-def pointnet(points: jax.Array, *, classes: int = 40, width: int = 64, training: bool = False) -> jax.Array:
+def pointnet(
+    points: jax.Array, *, classes: int = 40, width: int = 64, training: bool = False
+) -> jax.Array:
     """PointNet (Qi et al. 2017): class scores [B, classes] of point clouds [B, N, 3]."""
     points = points @ _transform_net(points, 3, width, "input", training)
     x = _shared(points, (width, width), "first", training)
@@ -172,20 +203,31 @@ def _transform_net(x: jax.Array, size: int, width: int, name: str, training: boo
     """[B, size, size] matrix near the identity that aligns a cloud."""
     y = jnp.max(_shared(x, (width, 2 * width, 16 * width), f"{name}_points", training), axis=1)
     y = _shared(y, (8 * width, 4 * width), f"{name}_head", training)
-    matrix = hk.Linear(size * size, name=f"{name}_matrix", w_init=jnp.zeros)(y).reshape(-1, size, size)
+    matrix = hk.Linear(size * size, name=f"{name}_matrix", w_init=jnp.zeros)(y).reshape(
+        -1, size, size
+    )
     return matrix + jnp.eye(size, dtype=matrix.dtype)
 
 
 def _shared(x: jax.Array, widths: Sequence[int], name: str, training: bool) -> jax.Array:
     for i, width in enumerate(widths):
-        x = jax.nn.relu(batch_norm(hk.Linear(width, name=f"{name}_{i}")(x), f"{name}_norm_{i}", training))
+        x = jax.nn.relu(
+            batch_norm(hk.Linear(width, name=f"{name}_{i}")(x), f"{name}_norm_{i}", training)
+        )
     return x
 
 
 def graph_network(
-    nodes: jax.Array, edges: jax.Array, senders: jax.Array, receivers: jax.Array, *, steps: int = 4, width: int = 128
+    nodes: jax.Array,
+    edges: jax.Array,
+    senders: jax.Array,
+    receivers: jax.Array,
+    *,
+    steps: int = 4,
+    width: int = 128,
 ) -> jax.Array:
-    """Encode-process-decode graph network (Battaglia et al. 2018, Sanchez-Gonzalez et al. 2020): [N, 3] per node.
+    """Encode-process-decode graph network (Battaglia et al. 2018, Sanchez-Gonzalez et al. 2020):
+    [N, 3] per node.
 
     Args:
       nodes: [N, F] features.
@@ -199,7 +241,9 @@ def graph_network(
 
     nodes, edges = block(nodes, "encode_nodes"), block(edges, "encode_edges")
     for i in range(steps):
-        messages = block(jnp.concatenate([edges, nodes[senders], nodes[receivers]], axis=-1), f"edges_{i}")
+        messages = block(
+            jnp.concatenate([edges, nodes[senders], nodes[receivers]], axis=-1), f"edges_{i}"
+        )
         received = jax.ops.segment_sum(messages, receivers, nodes.shape[0])
         nodes = nodes + block(jnp.concatenate([nodes, received], axis=-1), f"nodes_{i}")
         edges = edges + messages

@@ -5,14 +5,15 @@ public, though it names thirteen. Here each is a public model, of the zoo or of 
 compiled; none is synthetic. Those that the paper names bear its names, and are models of the same
 kind, not its programs; the others are named in the same spirit.
 
-How the numbers of buffers were reached. They are what `hlo_program.hlo_program` finds in the compiler's schedule
-(libtpu 0.0.42, TPU v4). What repeats in a model was chosen (layers, blocks, time steps, cycles of dilations) so that
-the sixty spread evenly on a logarithmic scale over the range of the paper's figure 9, and so that the four programs
-whose number the paper gives come within 15% of it; most models have their published depth. Batch, width and sequence
-length change the number little, except where the compiler tiles a large convolution differently; they were chosen at
-sizes usual for the model, so that the arrays in use outgrow the 64 MiB of CMEM and the compiler's own mapping leaves
-a good part of them in HBM. No method of this project was run to choose anything. Another version of the compiler
-fuses differently and gives other numbers.
+How the numbers of buffers were reached. They are what `hlo_program.hlo_program` finds in the
+compiler's schedule (libtpu 0.0.42, TPU v4). What repeats in a model was chosen (layers, blocks,
+time steps, cycles of dilations) so that the sixty spread evenly on a logarithmic scale over the
+range of the paper's figure 9, and so that the four programs whose number the paper gives come
+within 15% of it; most models have their published depth. Batch, width and sequence length change
+the number little, except where the compiler tiles a large convolution differently; they were chosen
+at sizes usual for the model, so that the arrays in use outgrow the 64 MiB of CMEM and the
+compiler's own mapping leaves a good part of them in HBM. No method of this project was run to
+choose anything. Another version of the compiler fuses differently and gives other numbers.
 """
 
 import functools
@@ -42,10 +43,13 @@ class Workload:
     options: Mapping[str, Any] = field(default_factory=dict)
     """The member's options that differ from its defaults."""
     paper_buffers: int | None = None
-    """Number of buffers that the paper reports for the program of this name, where it does (table 2)."""
+    """Number of buffers that the paper reports for the program of this name, where it does (table
+    2)."""
 
 
-def _workload(kind: str, name: str, model: str, paper_buffers: int | None = None, **options: Any) -> Workload:
+def _workload(
+    kind: str, name: str, model: str, paper_buffers: int | None = None, **options: Any
+) -> Workload:
     return Workload(name, kind, model, MappingProxyType(options), paper_buffers)
 
 
@@ -53,10 +57,23 @@ _benchmark, _fleet = (functools.partial(_workload, kind) for kind in (BENCHMARK,
 _TABLE = (
     # Named in the paper.
     _benchmark("alexnet_train_batch_32", "alexnet_train_batch_32", 300),
-    _benchmark("wavenet_coherent_batch32", "wavenet_coherent_batch32", 3020, cycles=4, samples=1024),
-    _benchmark("tensor2tensor_transformer_bf16", "tensor2tensor_transformer_bf16", 9888, batch=64, length=128),
     _benchmark(
-        "tensor2tensor_transformer", "tensor2tensor_transformer_bf16", bf16=False, layers=6, batch=64, length=128
+        "wavenet_coherent_batch32", "wavenet_coherent_batch32", 3020, cycles=4, samples=1024
+    ),
+    _benchmark(
+        "tensor2tensor_transformer_bf16",
+        "tensor2tensor_transformer_bf16",
+        9888,
+        batch=64,
+        length=128,
+    ),
+    _benchmark(
+        "tensor2tensor_transformer",
+        "tensor2tensor_transformer_bf16",
+        bf16=False,
+        layers=6,
+        batch=64,
+        length=128,
     ),
     _benchmark("inference_lstm", "lstm", width=1280, layers=3, steps=40, batch=128),
     _benchmark("inference_resnet", "resnet50_inference", batch=32),
@@ -69,7 +86,9 @@ _TABLE = (
     # Recurrent.
     _benchmark("rnn_0", "vanilla_rnn", width=3072, layers=1, steps=19, batch=1024),
     _benchmark("rnn_1", "language_model_train", core="rnn", width=1024, steps=20),
-    _benchmark("rnn_4", "language_model_train", core="rnn", width=2048, layers=1, steps=6, batch=256),
+    _benchmark(
+        "rnn_4", "language_model_train", core="rnn", width=2048, layers=1, steps=6, batch=256
+    ),
     _benchmark("rnn_5", "bidirectional_tagger", width=2048, features=1024, steps=24, batch=256),
     _benchmark("inference_gru", "gru", width=1536, steps=40, batch=128),
     _benchmark("seq2seq_train_batch_128", "seq2seq_train", batch=128, length=20),
@@ -118,25 +137,35 @@ _TABLE = (
     _fleet("fleet_resnet152", "resnet50_train", depth=152, batch=16, bf16=True),
     _fleet("fleet_alphazero", "alphazero_train", batch=128),
     _fleet("fleet_mixture_of_experts", "mixture_of_experts_train", layers=6, batch=8),
-    _fleet("fleet_decoder_batch_32", "decoder_inference", batch=32, layers=24, width=1024, heads=16),
+    _fleet(
+        "fleet_decoder_batch_32", "decoder_inference", batch=32, layers=24, width=1024, heads=16
+    ),
 )
 
-WORKLOADS: Mapping[str, Workload] = MappingProxyType({workload.name: workload for workload in _TABLE})
+WORKLOADS: Mapping[str, Workload] = MappingProxyType(
+    {workload.name: workload for workload in _TABLE}
+)
 """The sixty by name; names the paper gives first, then by family."""
 
 
 def workload(name: str) -> Workload:
     """One of the sixty; raises `InputError` for a name that is not among them."""
     if name not in WORKLOADS:
-        raise InputError("workload", "", f"no workload is named {name!r}, known are {', '.join(WORKLOADS)}")
+        raise InputError(
+            "workload", "", f"no workload is named {name!r}, known are {', '.join(WORKLOADS)}"
+        )
     return WORKLOADS[name]
 
 
-def function_and_arguments(name: str) -> tuple[Callable[..., list[Any]], tuple[Any, ...], tuple[int, ...]]:
-    """What `extract.extract` takes for a workload: function, abstract arguments and the numbers of the donated ones.
+def function_and_arguments(
+    name: str,
+) -> tuple[Callable[..., list[Any]], tuple[Any, ...], tuple[int, ...]]:
+    """What `extract.extract` takes for a workload: function, abstract arguments and the numbers of
+    the donated ones.
 
-    The function takes and returns arrays one by one, not in the nested containers of the model: the compiler's process
-    cannot rebuild an optimiser's own types, and this way every donated array is an argument of its own.
+    The function takes and returns arrays one by one, not in the nested containers of the model: the
+    compiler's process cannot rebuild an optimiser's own types, and this way every donated array is
+    an argument of its own.
 
     Raises:
       InputError: no workload has that name.
@@ -149,6 +178,8 @@ def function_and_arguments(name: str) -> tuple[Callable[..., list[Any]], tuple[A
     donated = tuple(i for d in model.donated for i in range(starts[d], starts[d] + counts[d]))
 
     def function(*arrays: Any) -> list[Any]:
-        return jax.tree_util.tree_leaves(model.function(*jax.tree_util.tree_unflatten(structure, arrays)))
+        return jax.tree_util.tree_leaves(
+            model.function(*jax.tree_util.tree_unflatten(structure, arrays))
+        )
 
     return function, tuple(leaves), donated

@@ -1,4 +1,5 @@
-"""The sets ``graphs`` and ``programs``: public models traced, and scheduled for the memory hierarchy."""
+"""The sets ``graphs`` and ``programs``: public models traced, and scheduled for the memory
+hierarchy."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -63,7 +64,9 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
 """Stored programs: member of the zoo and options. The first four are paper 1's table 2."""
 
 
-def build_graphs(folder: Path, *, progress: Progress | None = None, chosen: Iterable[str] = GRAPHS) -> Manifest:
+def build_graphs(
+    folder: Path, *, progress: Progress | None = None, chosen: Iterable[str] = GRAPHS
+) -> Manifest:
     """Traces the chosen of `GRAPHS` into ``FOLDER/NAME.json.gz``; there is no randomness."""
     items = Items(folder, len(GRAPHS), progress)
     for name in chosen:
@@ -80,7 +83,9 @@ def build_graphs(folder: Path, *, progress: Progress | None = None, chosen: Iter
     return Manifest("graphs", SETS["graphs"].about, None, tuple(items))
 
 
-def build_programs(folder: Path, *, progress: Progress | None = None, chosen: Iterable[str] = PROGRAMS) -> Manifest:
+def build_programs(
+    folder: Path, *, progress: Progress | None = None, chosen: Iterable[str] = PROGRAMS
+) -> Manifest:
     """Schedules the chosen of `PROGRAMS` into ``FOLDER/NAME.json.gz``; there is no randomness."""
     items = Items(folder, len(PROGRAMS), progress)
     for name in chosen:

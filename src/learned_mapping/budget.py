@@ -10,19 +10,23 @@ from learned_mapping.errors import InputError, is_whole, real, shown, told, trut
 
 
 class Budget:
-    """Counts samples and seconds, records the best value after each improvement, and says when to stop.
+    """Counts samples and seconds, records the best value after each improvement, and says when to
+    stop.
 
     Args:
       seconds: the limit in seconds, or None.
       samples: the limit in samples (games, repairs or cost-model evaluations), or None.
-      cpu: count the process's own CPU seconds (`clock.cpu_seconds`), which do not depend on what else the machine does,
-        instead of the wall clock's. Experiments do; a user's ``--seconds`` does not.
-      progress: called with (samples, seconds, best value) at most twice a second; a true answer ends the budget.
+      cpu: count the process's own CPU seconds (`clock.cpu_seconds`), which do not depend on what
+        else the machine does, instead of the wall clock's. Experiments do; a user's ``--seconds``
+        does not.
+      progress: called with (samples, seconds, best value) at most twice a second; a true answer
+        ends the budget.
       checkpoint: file in which a learner keeps its state.
       strict: nothing runs beside the budget, such as the games by which tables judge a learner.
 
     Raises:
-      InputError: neither limit is given, one is not positive, or what is given for another argument is none.
+      InputError: neither limit is given, one is not positive, or what is given for another argument
+        is none.
     """
 
     def __init__(
@@ -40,11 +44,17 @@ class Budget:
         if seconds is not None and not real(seconds, "budget", "seconds") > 0:
             raise InputError("budget", "seconds", f"must be a number above 0, got {told(seconds)}")
         if samples is not None and not (is_whole(samples) and 0 < samples < 2**63):
-            raise InputError("budget", "samples", f"must be a whole number above 0, of 63 bits, got {told(samples)}")
+            raise InputError(
+                "budget",
+                "samples",
+                f"must be a whole number above 0, of 63 bits, got {told(samples)}",
+            )
         if progress is not None and not callable(progress):
             raise InputError("budget", "progress", f"expected a function, got {told(progress)}")
         if not isinstance(checkpoint, str | os.PathLike | None):
-            raise InputError("budget", "checkpoint", f"expected a file's name, got {told(checkpoint)}")
+            raise InputError(
+                "budget", "checkpoint", f"expected a file's name, got {told(checkpoint)}"
+            )
         self.limit_s = None if seconds is None else float(seconds)
         self.limit_samples = None if samples is None else int(samples)
         self.cpu, self.strict = truth(cpu, "budget", "cpu"), truth(strict, "budget", "strict")
@@ -70,7 +80,8 @@ class Budget:
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """A stretch whose seconds do not count: it compiles, or gets a network ready, which is no search."""
+        """A stretch whose seconds do not count: it compiles, or gets a network ready, which is no
+        search."""
         since = self.seconds
         try:
             yield
@@ -89,8 +100,15 @@ class Budget:
             return True
         return self.limit_s is not None and self.seconds >= share * self.limit_s
 
-    def record(self, value: float, samples: int = 1, *, better: Callable[[float, float], bool] = float.__gt__) -> bool:
-        """Counts `samples`, notes `value`; returns whether it is the best so far (the largest, or as `better` says)."""
+    def record(
+        self,
+        value: float,
+        samples: int = 1,
+        *,
+        better: Callable[[float, float], bool] = float.__gt__,
+    ) -> bool:
+        """Counts `samples`, notes `value`; returns whether it is the best so far (the largest, or
+        as `better` says)."""
         self.samples += samples
         value = float(value)
         improved = self.best is None or better(value, self.best)
@@ -105,11 +123,14 @@ class Budget:
             try:
                 self._ended |= bool(self.progress(self.samples, now, self.best))
             except Exception as error:  # of a user's function
-                raise InputError("budget", "progress", f"failed: {type(error).__name__}: {shown(error)}") from error
+                raise InputError(
+                    "budget", "progress", f"failed: {type(error).__name__}: {shown(error)}"
+                ) from error
         return improved
 
     def curve(self) -> dict:
-        """The best value over time as JSON: ``x`` seconds, ``samples`` counts, ``y`` values, up to the search's end."""
+        """The best value over time as JSON: ``x`` seconds, ``samples`` counts, ``y`` values, up to
+        the search's end."""
         if self.best is None:
             return {"x": [], "samples": [], "y": [], "x_unit": "s"}
         return {

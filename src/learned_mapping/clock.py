@@ -1,10 +1,11 @@
 """Calibrated seconds: CPU seconds of this core, times its rate over a reference core's.
 
-A second of one core is worth up to 2.6 seconds of another, or of the same core beside a busy neighbour. Experiments
-that are limited in time therefore count calibrated seconds, so that a run on any machine is about the same run.
+A second of one core is worth up to 2.6 seconds of another, or of the same core beside a busy
+neighbour. Experiments that are limited in time therefore count calibrated seconds, so that a run on
+any machine is about the same run.
 
-What is timed is a walk like the game's, and no network: of one agent's updates some processors make far more than
-others in as many counted seconds. Runs that learn are best compared on one machine.
+What is timed is a walk like the game's, and no network: of one agent's updates some processors make
+far more than others in as many counted seconds. Runs that learn are best compared on one machine.
 """
 
 import functools
@@ -29,14 +30,17 @@ if not re.fullmatch(r"\d+(\.\d+)?", _TEXT, re.ASCII) or not float(_TEXT):
 CALIBRATION_S = float(_TEXT)
 """CPU seconds of a calibration; pages and tests, which compare nothing by the clock, take fewer."""
 VALID_S = 600.0
-"""A calibration is used for so many seconds of wall-clock, then made anew: neighbours come and go."""
+"""A calibration is used for so many seconds of wall-clock, then made anew: neighbours come and
+go."""
 TABLE = 1 << 13
-"""Entries of the table that a calibration walks about in, 8 bytes each: as large as the state of a game."""
+"""Entries of the table that a calibration walks about in, 8 bytes each: as large as the state of a
+game."""
 
 
 @njit(cache=True)
 def _steps(table, state, count):
-    """A walk like the game's: dependent look-ups, comparisons that go either way, a few floating-point operations."""
+    """A walk like the game's: dependent look-ups, comparisons that go either way, a few
+    floating-point operations."""
     low = 1.0
     for _ in range(count):
         state = state * 6364136223846793005 + 1442695040888963407
@@ -66,7 +70,8 @@ def _rate_of(period: int) -> float:
 
 
 def rate() -> float:
-    """The rate of this core over the reference core's, measured once in each `VALID_S` in which it is asked for."""
+    """The rate of this core over the reference core's, measured once in each `VALID_S` in which it
+    is asked for."""
     return _rate_of(int(time.monotonic() // VALID_S)) / REFERENCE_RATE
 
 
@@ -74,24 +79,30 @@ _factor = 1.0
 
 
 def count_at(factor: float) -> None:
-    """Sets how many seconds `cpu_seconds` counts for a CPU second of this process; 1 unless this is called."""
+    """Sets how many seconds `cpu_seconds` counts for a CPU second of this process; 1 unless this is
+    called."""
     global _factor
     _factor = factor
 
 
 def cpu_seconds() -> float:
-    """Seconds of the process's CPU time, calibrated where `count_at` has been told the core's `rate`."""
+    """Seconds of the process's CPU time, calibrated where `count_at` has been told the core's
+    `rate`."""
     return _factor * time.process_time()
 
 
 def cpu_model() -> str:
-    """The processor's model as the system names it, with the numbers of its family and model where there are any: a
-    virtual machine calls several by one name."""
+    """The processor's model as the system names it, with the numbers of its family and model where
+    there are any: a virtual machine calls several by one name."""
     facts: dict[str, str] = {}
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             name, _, value = line.partition(":")
             facts.setdefault(name.strip(), " ".join(value.split()))
     name = facts.get("model name") or platform.processor() or platform.machine()
-    numbers = [f"{part} {facts[key]}" for part, key in (("family", "cpu family"), ("model", "model")) if key in facts]
+    numbers = [
+        f"{part} {facts[key]}"
+        for part, key in (("family", "cpu family"), ("model", "model"))
+        if key in facts
+    ]
     return f"{name} ({', '.join(numbers)})" if numbers else name

@@ -7,7 +7,9 @@ from contextvars import ContextVar
 
 SILENT_S = 5.0
 """Seconds of compiling of which nobody is told."""
-LINE = "compiling what the method needs, before its time begins; a first use takes up to three minutes"
+LINE = (
+    "compiling what the method needs, before its time begins; a first use takes up to three minutes"
+)
 
 _tell: ContextVar[Callable[[str], object] | None] = ContextVar("_tell", default=None)
 

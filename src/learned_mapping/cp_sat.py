@@ -10,9 +10,11 @@ LOOK_S = 0.2
 
 
 def run(solver: cp_model.CpSolver, model: cp_model.CpModel) -> Any:
-    """The status of ``solver.solve(model)``; a `KeyboardInterrupt` stops the search and goes on upwards.
+    """The status of ``solver.solve(model)``; a `KeyboardInterrupt` stops the search and goes on
+    upwards.
 
-    The solver would keep the signal to itself, or its C++ code the interpreter from seeing it, so it runs in a thread.
+    The solver would keep the signal to itself, or its C++ code the interpreter from seeing it, so
+    it runs in a thread.
     """
     solver.parameters.catch_sigint_signal = False
     with ThreadPoolExecutor(1) as pool:

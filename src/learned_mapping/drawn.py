@@ -1,4 +1,5 @@
-"""Programs and solutions draw themselves in a notebook: the module ``draw`` beside theirs is imported when one does."""
+"""Programs and solutions draw themselves in a notebook: the module ``draw`` beside theirs is
+imported when one does."""
 
 import copy
 import dataclasses
@@ -28,8 +29,8 @@ class Drawn:
 
 
 class DrawnOn(Drawn):
-    """A solution, a dataclass of numbers and arrays, which has a picture once it is known what it solves; equal to one
-    of its kind with the same content."""
+    """A solution, a dataclass of numbers and arrays, which has a picture once it is known what it
+    solves; equal to one of its kind with the same content."""
 
     _instance = None
     __hash__ = None
@@ -41,7 +42,8 @@ class DrawnOn(Drawn):
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     def on(self, *instance: Any) -> Self:
-        """The same solution, which draws itself on its instance: a program, or a graph and then its hardware."""
+        """The same solution, which draws itself on its instance: a program, or a graph and then its
+        hardware."""
         copied = copy.copy(self)
         object.__setattr__(copied, "_instance", instance)
         return copied

@@ -5,11 +5,13 @@ from numbers import Integral
 from typing import Any
 
 MAX_SHOWN = 1000
-"""Characters of a message's part that are shown: names and paths come from strangers and may be endless."""
+"""Characters of a message's part that are shown: names and paths come from strangers and may be
+endless."""
 
 
 def shown(text: object, limit: int = 80) -> str:
-    """Text as one printable line of about `limit` characters, the middle left out where it is longer."""
+    """Text as one printable line of about `limit` characters, the middle left out where it is
+    longer."""
     text = str(text)
     if len(text) > limit:
         text = f"{text[: limit // 2]}...({len(text):,} characters)...{text[-limit // 4 :]}"
@@ -17,8 +19,8 @@ def shown(text: object, limit: int = 80) -> str:
 
 
 def told(value: object) -> str:
-    """Any value as a few words of one line; what cannot say itself, such as an integer of too many digits, by its
-    type."""
+    """Any value as a few words of one line; what cannot say itself, such as an integer of too many
+    digits, by its type."""
     try:
         return shown(repr(value))
     except Exception:
@@ -42,7 +44,9 @@ class InputError(LearnedMappingError):
         self.source = str(source)
         self.field = field
         self.fault = fault
-        parts = [shown(part, MAX_SHOWN) for part in (self.source, field)] + [shown(fault, 2 * MAX_SHOWN)]
+        parts = [shown(part, MAX_SHOWN) for part in (self.source, field)] + [
+            shown(fault, 2 * MAX_SHOWN)
+        ]
         super().__init__(": ".join(part for part in parts if part))
 
 
@@ -53,13 +57,16 @@ def expect_type(value: object, kind: type, source: str) -> None:
 
 
 def expect_sequence(value: Any, source: object, field: str) -> None:
-    """Raises `InputError` unless a value has a length and an order, as a list, a tuple, an array or text has."""
+    """Raises `InputError` unless a value has a length and an order, as a list, a tuple, an array or
+    text has."""
     try:
         if isinstance(value, Mapping | Set):
             raise TypeError
         iter(value), len(value)
     except Exception:  # of another's object
-        raise InputError(source, field, f"expected a sequence, got a {type(value).__name__}") from None
+        raise InputError(
+            source, field, f"expected a sequence, got a {type(value).__name__}"
+        ) from None
 
 
 def is_whole(value: object) -> bool:
@@ -68,9 +75,12 @@ def is_whole(value: object) -> bool:
 
 
 def expect_whole(value: Any, source: object, field: str, low: int, high: int) -> int:
-    """An integer of Python or NumPy in [low, high] as Python's; raises `InputError` for all else."""
+    """An integer of Python or NumPy in [low, high] as Python's; raises `InputError` for all
+    else."""
     if not is_whole(value) or not low <= int(value) <= high:
-        raise InputError(source, field, f"expected a whole number in [{low}, {high}], got {told(value)}")
+        raise InputError(
+            source, field, f"expected a whole number in [{low}, {high}], got {told(value)}"
+        )
     return int(value)
 
 
@@ -81,7 +91,8 @@ def expect_choice(value: object, options: Iterable[str], source: str, field: str
 
 
 def truth(value: Any, source: object, field: str = "") -> bool:
-    """Whether a value counts as true; raises `InputError` where that cannot be said, as of an array."""
+    """Whether a value counts as true; raises `InputError` where that cannot be said, as of an
+    array."""
     try:
         return bool(value)
     except Exception:
@@ -89,8 +100,8 @@ def truth(value: Any, source: object, field: str = "") -> bool:
 
 
 def real(value: Any, source: object, field: str) -> float:
-    """A number of Python, NumPy or JAX as a float; raises `InputError` for all else, such as text, truth values, what a
-    mask hides and integers beyond a float."""
+    """A number of Python, NumPy or JAX as a float; raises `InputError` for all else, such as text,
+    truth values, what a mask hides and integers beyond a float."""
     try:
         is_truth = isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool"
         if is_truth or isinstance(value, str | bytes) or hasattr(value, "mask"):
@@ -105,4 +116,5 @@ class MissingNetworkError(InputError):
 
 
 class UnfinishedError(LearnedMappingError):
-    """There is more to do than was done; what is done is kept, and the same call goes on with it."""
+    """There is more to do than was done; what is done is kept, and the same call goes on with
+    it."""

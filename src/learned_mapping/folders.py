@@ -1,7 +1,9 @@
-"""Folders of data, of results, and of numba's compiled code: one per state of the compiled functions.
+"""Folders of data, of results, and of numba's compiled code: one per state of the compiled
+functions.
 
-Numba compiles a function anew when its own file changes, not when a function it calls in another file does. So its
-folder is named after a digest of every file that holds compiled functions; code of an earlier state never runs.
+Numba compiles a function anew when its own file changes, not when a function it calls in another
+file does. So its folder is named after a digest of every file that holds compiled functions; code
+of an earlier state never runs.
 """
 
 import functools
@@ -21,8 +23,8 @@ FOLDER = Path(__file__).resolve().parent
 
 @functools.cache
 def checkout() -> Path | None:
-    """The checkout of this project that the package runs from; None where it is installed by itself, also inside a
-    folder of another project."""
+    """The checkout of this project that the package runs from; None where it is installed by
+    itself, also inside a folder of another project."""
     for folder in FOLDER.parents:
         file = folder / "pyproject.toml"
         if file.is_file() and b'\nname = "learned-mapping"\n' in file.read_bytes():
@@ -38,8 +40,13 @@ def project_folder() -> Path:
     """
     folder = checkout()
     if folder is None:
-        fault = "needs a checkout of the project; an installed package has the methods and their networks"
-        raise InputError("LEARNED_MAPPING_DATA", "", f"is not set: what is stored, and making it anew, {fault}")
+        fault = (
+            "needs a checkout of the project; an installed package has the methods and their"
+            " networks"
+        )
+        raise InputError(
+            "LEARNED_MAPPING_DATA", "", f"is not set: what is stored, and making it anew, {fault}"
+        )
     return folder
 
 
@@ -53,14 +60,16 @@ def data_folder() -> Path:
 
 
 def networks_folder() -> Path:
-    """Trained networks, a folder for each paper: those of `data_folder`, or what an installed package brings along."""
+    """Trained networks, a folder for each paper: those of `data_folder`, or what an installed
+    package brings along."""
     if checkout() is None and not os.environ.get("LEARNED_MAPPING_DATA"):
         return FOLDER / "networks"
     return data_folder() / "checkpoints"
 
 
 def build_folder() -> Path:
-    """Whatever can be made again: ``LEARNED_MAPPING_BUILD``, ``build/`` of the checkout, or the user's cache."""
+    """Whatever can be made again: ``LEARNED_MAPPING_BUILD``, ``build/`` of the checkout, or the
+    user's cache."""
     chosen, folder = os.environ.get("LEARNED_MAPPING_BUILD"), checkout()
     if chosen or folder:
         return Path(chosen or folder / "build")
@@ -68,7 +77,8 @@ def build_folder() -> Path:
 
 
 def kept_while_unchanged(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
-    """The function of a file, what it returned before returned again as long as the file has not changed."""
+    """The function of a file, what it returned before returned again as long as the file has not
+    changed."""
 
     @functools.lru_cache(maxsize=256)
     def known(path: Path, changed: int | None) -> Any:
@@ -91,7 +101,8 @@ def code_digest(folder: Path = FOLDER) -> str:
 
 
 def use_cache(folder: Path = FOLDER) -> None:
-    """Points numba at the folder, unless ``NUMBA_CACHE_DIR`` names another or this one cannot be written to."""
+    """Points numba at the folder, unless ``NUMBA_CACHE_DIR`` names another or this one cannot be
+    written to."""
     if "NUMBA_CACHE_DIR" in os.environ:
         return
     base = folder / "__pycache__" / "numba"
@@ -99,7 +110,9 @@ def use_cache(folder: Path = FOLDER) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         os.utime(path)
-        others = sorted((p for p in base.iterdir() if p != path), key=lambda p: p.stat().st_mtime, reverse=True)
+        others = sorted(
+            (p for p in base.iterdir() if p != path), key=lambda p: p.stat().st_mtime, reverse=True
+        )
         for old in others[FOLDERS_KEPT:]:
             shutil.rmtree(old, ignore_errors=True)
     except OSError:

@@ -1,4 +1,5 @@
-"""The three problems as environments of gymnasium, for agents of other libraries. Needs the extra ``rl``.
+"""The three problems as environments of gymnasium, for agents of other libraries. Needs the extra
+``rl``.
 
     import gymnasium
     import learned_mapping.gym
@@ -6,9 +7,10 @@
     env = gymnasium.make("learned_mapping/MMap-v0", instance=program)
     observation, info = env.reset(seed=0)
     ...
-    env.unwrapped.solution  # once an episode is over: what the validator, `lmap check` and a notebook's cell take
+    env.unwrapped.solution  # once an episode is over: what the validator and `lmap check` take
 
-Each takes its instance as the argument ``instance``. Rewards have no unit: they are shares or ratios, stated below.
+Each takes its instance as the argument ``instance``. Rewards have no unit: they are shares or
+ratios, stated below.
 """
 
 from typing import Any, ClassVar
@@ -44,7 +46,8 @@ from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.proposals import law_of
 
 PATIENCE = 4
-"""An episode of `MMap` is cut off after so many steps for each buffer: illegal actions move nothing."""
+"""An episode of `MMap` is cut off after so many steps for each buffer: illegal actions move
+nothing."""
 
 
 class _Mapping(gymnasium.Env):
@@ -57,7 +60,8 @@ class _Mapping(gymnasium.Env):
         self.solution: DrawnOn | None = None
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> Any:
-        """Begins an episode; raises `InputError` for any option, since an environment knows none."""
+        """Begins an episode; raises `InputError` for any option, since an environment knows
+        none."""
         if options is not None and (type(options) is not dict or options):
             fault = f"an environment has none and keeps its instance, got {told(options)}"
             raise InputError("options", "", fault)
@@ -90,10 +94,12 @@ def _checked(space: Space, action: Any) -> np.ndarray:
 class MMap(_Mapping):
     """Paper 1's game: which buffers of a program live in fast memory.
 
-    - Observation: [WIDTH] float32, the position as `mmap.observation` describes it, one buffer in hand.
-    - Action: 0 Copy, 1 NoCopy, 2 Drop. `action_masks` tells which are legal; one that is not changes nothing.
-    - Reward: the share of the possible saving that the move saves, less what a Drop-backup takes back; rewards sum to
-      the return of the mapping.
+    - Observation: [WIDTH] float32, the position as `mmap.observation` describes it, one buffer in
+      hand.
+    - Action: 0 Copy, 1 NoCopy, 2 Drop. `action_masks` tells which are legal; one that is not
+      changes nothing.
+    - Reward: the share of the possible saving that the move saves, less what a Drop-backup takes
+      back; rewards sum to the return of the mapping.
     - Termination: after the last buffer. Moves without choice are made at once and are no steps.
     """
 
@@ -106,11 +112,14 @@ class MMap(_Mapping):
         self._steps, self._return = 0, 0.0
 
     def action_masks(self) -> np.ndarray:
-        """[3] bool, which actions are legal; all where the game is over, as one without choice is from the start."""
+        """[3] bool, which actions are legal; all where the game is over, as one without choice is
+        from the start."""
         legal = self._games.legal[0].astype(bool)
         return legal | ~legal.any()
 
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed, options=options)
         self._steps, self._return = 0, 0.0
         self._games.restart([0])
@@ -147,22 +156,34 @@ class MMap(_Mapping):
 class _OneStep(_Mapping):
     """An episode of one step: the same observation before and after it."""
 
-    def __init__(self, graph: ComputationGraph, seen: np.ndarray, choices: int, entries: int, render_mode: str | None):
+    def __init__(
+        self,
+        graph: ComputationGraph,
+        seen: np.ndarray,
+        choices: int,
+        entries: int,
+        render_mode: str | None,
+    ):
         super().__init__(render_mode)
         self.graph, self._observation = graph, seen.astype(np.float32).reshape(-1)
         self.observation_space = Box(-np.inf, np.inf, self._observation.shape, np.float32)
         self.action_space = MultiDiscrete([choices] * entries)
 
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed, options=options)
         return self._observation.copy(), {"edges": self.graph.op_edges.copy()}
 
 
 class Chips(_OneStep):
-    """Paper 2: a chip for every operation of a graph, repaired by the constraint solver. An episode is one step.
+    """Paper 2: a chip for every operation of a graph, repaired by the constraint solver. An episode
+    is one step.
 
-    - Observation: [N * F] float32, the features of the operations on this package, one after the other.
-    - Action: [N] chips; any is legal, since FIX repairs it. Ops that a group ties together are one op here.
+    - Observation: [N * F] float32, the features of the operations on this package, one after the
+      other.
+    - Action: [N] chips; any is legal, since FIX repairs it. Ops that a group ties together are one
+      op here.
     - Reward: throughput of the repaired partition over that of the naive greedy rule.
     """
 
@@ -182,35 +203,58 @@ class Chips(_OneStep):
         wanted = _checked(self.action_space, action).astype(np.int32)
         (assignment,), (throughput,), _ = self._env.rollout(wanted[None], self.np_random)
         self.solution = self._task.partition(assignment)
-        return self._observation.copy(), float(throughput / self._env.unit), True, False, {"throughput": throughput}
+        return (
+            self._observation.copy(),
+            float(throughput / self._env.unit),
+            True,
+            False,
+            {"throughput": throughput},
+        )
 
     def _figure(self) -> Any:
         graph = self._task.graph
-        partition = self.solution or make_partition(np.zeros(graph.num_ops, np.int32), self._env.chips)
+        partition = self.solution or make_partition(
+            np.zeros(graph.num_ops, np.int32), self._env.chips
+        )
         return draw_partition(graph, partition, self._env.model.package)
 
 
 class Regal(_OneStep):
-    """Paper 3: how a genetic algorithm draws new schedules, by a Beta distribution for each device and op.
+    """Paper 3: how a genetic algorithm draws new schedules, by a Beta distribution for each device
+    and op.
 
     - Observation: [N * F] float32, the attributes of the operations, one after the other.
-    - Action: [N (d + 1) 2] bins of alpha and beta for d affinities and a priority of every op, indices of `BINS`.
-    - Reward: -M / H, the cost of the best schedule over that of a search with uniform mutants (Section 2.3).
+    - Action: [N (d + 1) 2] bins of alpha and beta for d affinities and a priority of every op,
+      indices of `BINS`.
+    - Reward: -M / H, the cost of the best schedule over that of a search with uniform mutants
+      (Section 2.3).
     - An episode is one step: a run of BRKGA of so many evaluations.
     """
 
-    def __init__(self, instance: Instance | ComputationGraph, evaluations: int = 500, render_mode: str | None = None):
+    def __init__(
+        self,
+        instance: Instance | ComputationGraph,
+        evaluations: int = 500,
+        render_mode: str | None = None,
+    ):
         self.task = instance if isinstance(instance, Instance) else Instance(instance)
         if not is_whole(evaluations):
-            raise InputError("environment", "evaluations", f"expected a whole number, got {evaluations!r}")
+            raise InputError(
+                "environment", "evaluations", f"expected a whole number, got {evaluations!r}"
+            )
         self.evaluations = evaluations
         self._shape = (self.task.graph.num_ops, self.task.pair.devices + 1, 2)
         self._uniform = uniform_cost(self.task.arrays, (0,), evaluations, 4)
         entries = int(np.prod(self._shape))
-        super().__init__(self.task.graph, features(self.task).nodes, len(BINS), entries, render_mode)
+        super().__init__(
+            self.task.graph, features(self.task).nodes, len(BINS), entries, render_mode
+        )
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        law = law_of(np.asarray(BINS)[_checked(self.action_space, action).reshape(self._shape)], in_initial=False)
+        law = law_of(
+            np.asarray(BINS)[_checked(self.action_space, action).reshape(self._shape)],
+            in_initial=False,
+        )
         budget = Budget(samples=self.evaluations)
         chromosome = brkga(self.task, self.np_random, budget, law=law)
         self.solution = decode(self.task, chromosome).on(self.task.graph, self.task.pair)

@@ -1,4 +1,5 @@
-"""Interrupts: one that comes within an import, and the first of a run that can end in good order."""
+"""Interrupts: one that comes within an import, and the first of a run that can end in good
+order."""
 
 import os
 import signal
@@ -14,8 +15,9 @@ INTERRUPTED = 130
 
 
 def raise_interrupt(number: int, frame: FrameType | None) -> None:
-    """A handler of SIGINT that raises `KeyboardInterrupt`. Within an import it ends the process instead: raised into
-    what a native module does when it is loaded, an exception ends it by a fault."""
+    """A handler of SIGINT that raises `KeyboardInterrupt`. Within an import it ends the process
+    instead: raised into what a native module does when it is loaded, an exception ends it by a
+    fault."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             with suppress(OSError):
@@ -26,16 +28,22 @@ def raise_interrupt(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def patient(words: str, *, wanted: bool = True, seconds: float | None = None) -> Iterator[list[int]]:
-    """A list that the first interrupt is put into, instead of being raised; a second one is raised. Python's own
-    handling where not `wanted`, outside the main thread, or where somebody else handles interrupts.
+def patient(
+    words: str, *, wanted: bool = True, seconds: float | None = None
+) -> Iterator[list[int]]:
+    """A list that the first interrupt is put into, instead of being raised; a second one is raised.
+    Python's own handling where not `wanted`, outside the main thread, or where somebody else
+    handles interrupts.
 
     Args:
       words: what the user is told at the first.
       seconds: for how long it can wait before it is raised after all; None: for ever.
     """
     first: list[int] = []
-    main, before = threading.current_thread() is threading.main_thread(), signal.getsignal(signal.SIGINT)
+    main, before = (
+        threading.current_thread() is threading.main_thread(),
+        signal.getsignal(signal.SIGINT),
+    )
     if not wanted or not main or before not in (signal.default_int_handler, raise_interrupt):
         yield first
         return

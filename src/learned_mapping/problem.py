@@ -1,7 +1,7 @@
 """The interface of the three papers: a problem, its methods, and one call that solves.
 
-A problem reads instances, knows its methods by name, and has an independent validator. A method takes a task (an
-instance on its hardware), randomness and a budget, and returns a solution.
+A problem reads instances, knows its methods by name, and has an independent validator. A method
+takes a task (an instance on its hardware), randomness and a budget, and returns a solution.
 """
 
 from abc import ABC, abstractmethod
@@ -23,10 +23,12 @@ SEARCH = "search"
 EXACT = "exact"
 PAPER = "paper's learner"
 OURS = "our learner"
-KINDS = (RULE, SEARCH, EXACT, PAPER, OURS)  # What a method is. Colours and dashes of the figures follow it.
+# What a method is. Colours and dashes of the figures follow it.
+KINDS = (RULE, SEARCH, EXACT, PAPER, OURS)
 PROFILES = ("quick", "full", "paper")  # Sizes of the networks.
 
-WARM_SAMPLES = 1000  # On a toy, before the clock starts: a tenth of them passes every search's first generation.
+# On a toy, before the clock starts: a tenth of them passes every search's first generation.
+WARM_SAMPLES = 1000
 RULE_SAMPLES = 1000  # Of a rule of `Problem.net` that tries a few of its kind.
 
 Outcome = tuple[Any, dict[str, float]]
@@ -39,21 +41,24 @@ class Method:
 
     description: str
     run: Callable[[Any, np.random.Generator, Budget], "Outcome | Result"] = field(repr=False)
-    """(task, randomness, budget) -> the solution, and what more was found out, such as a bound; or a whole result, of a
-    method that keeps the budget's account itself."""
+    """(task, randomness, budget) -> the solution, and what more was found out, such as a bound; or
+    a whole result, of a method that keeps the budget's account itself."""
     kind: str = SEARCH  # One of `KINDS`.
     random: bool = True  # Whether the seed matters.
     prepare: Callable[[Any, np.random.Generator], object] | None = field(default=None, repr=False)
-    """(task, randomness): compiles what the method needs for the shapes of a task, so that no budget pays for it. Where
-    None, shapes do not matter: a run on `Problem.toy` compiles it."""
+    """(task, randomness): compiles what the method needs for the shapes of a task, so that no
+    budget pays for it. Where None, shapes do not matter: a run on `Problem.toy` compiles it."""
     then: tuple[str, ...] = ()  # Methods that `go_on` ends with.
-    go_on: Callable[[Any, np.random.Generator, Budget, list[Any]], "Outcome | Result"] | None = field(
-        default=None, repr=False
+    go_on: Callable[[Any, np.random.Generator, Budget, list[Any]], "Outcome | Result"] | None = (
+        field(default=None, repr=False)
     )
     """The same from the best of these solutions on, of a method that can."""
-    resumable: bool = False  # Whether the method keeps its state in `Budget.checkpoint` and goes on from there.
-    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)  # Of a learner: changes to its defaults.
-    version: int = 1  # Set by hand when behaviour changes in a way that the small frozen instances do not show.
+    # Whether the method keeps its state in `Budget.checkpoint` and goes on from there.
+    resumable: bool = False
+    # Of a learner: changes to its defaults.
+    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    # Set by hand when behaviour changes in a way that the small frozen instances do not show.
+    version: int = 1
 
 
 @dataclass(frozen=True)
@@ -61,24 +66,30 @@ class Result:
     """A solution and how it came about."""
 
     solution: Any
-    metrics: dict[str, float]  # What the problem measures of every solution, and what the method adds.
+    # What the problem measures of every solution, and what the method adds.
+    metrics: dict[str, float]
     curve: dict[str, Any]  # The best value over time and samples, as `Budget.curve` gives it.
     samples: int  # Games, partitions or schedules evaluated.
     seconds: float
-    by: str = ""  # Whose solution this is, where it is not the method's: a rule's, or of a search that went on from it.
+    # Whose solution this is, where it is not the method's: a rule's, or of a search that went on
+    # from it.
+    by: str = ""
 
 
 class Problem(ABC):
-    """A problem of one of the papers, a subclass each; everything heavy is imported inside its methods."""
+    """A problem of one of the papers, a subclass each; everything heavy is imported inside its
+    methods."""
 
     name: str  # As on the command line.
     seconds: float | None = None
     samples: int | None = None  # A search's limits unless it is told others.
-    net: tuple[str, ...] = ()  # Rules that take a moment: what a user gets is at least as good, see `solve`.
+    # Rules that take a moment: what a user gets is at least as good, see `solve`.
+    net: tuple[str, ...] = ()
 
     @abstractmethod
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
-        """Every method by name, in the order of the tables; the profile is the size of the networks."""
+        """Every method by name, in the order of the tables; the profile is the size of the
+        networks."""
 
     def method(self, name: str, profile: str = "full") -> Method:
         """A method by name; raises `InputError`, which names those there are."""
@@ -86,7 +97,9 @@ class Problem(ABC):
         known = self.methods(profile)
         if isinstance(name, str) and name in known:
             return known[name]
-        raise InputError("method", "", f"no method is named {told(name)}, known are {', '.join(known)}")
+        raise InputError(
+            "method", "", f"no method is named {told(name)}, known are {', '.join(known)}"
+        )
 
     @abstractmethod
     def read(self, path: str) -> Any:
@@ -94,11 +107,13 @@ class Problem(ABC):
 
     @abstractmethod
     def task(self, instance: Any, *args: Any, **options: Any) -> Any:
-        """The task of methods: the instance, with hardware and objective. Raises `InputError` for bad options."""
+        """The task of methods: the instance, with hardware and objective. Raises `InputError` for
+        bad options."""
 
     @abstractmethod
     def toy(self, task: Any) -> Any:
-        """A task of a few operations with the options of this one: solving it compiles what solving this one needs."""
+        """A task of a few operations with the options of this one: solving it compiles what solving
+        this one needs."""
 
     def begin(self, task: Any, seed: int) -> tuple[Any, np.random.Generator]:
         """The task as the run of this seed has it, and all randomness of that run."""
@@ -125,7 +140,8 @@ class Problem(ABC):
         """The JSON object of a solution's file."""
 
     def network_of(self, task: Any, method: str) -> Path | None:
-        """The file of the network that a method would ask; None for a method that asks none, or has none."""
+        """The file of the network that a method would ask; None for a method that asks none, or has
+        none."""
         return None
 
     def users(self, option: str) -> tuple[str, ...] | None:
@@ -140,8 +156,8 @@ class Problem(ABC):
                 raise InputError(f"{dashes}{option}", "", f"is for {', '.join(able)}")
 
     def use_of(self, method: str) -> str:
-        """The use of a network by a method, in words such as ``, its laws sampled once``; empty where only one
-        exists."""
+        """The use of a network by a method, in words such as ``, its laws sampled once``; empty
+        where only one exists."""
         return ""
 
     def note_of(self, method: str) -> str:
@@ -149,7 +165,8 @@ class Problem(ABC):
         return ""
 
     def unseen(self, method: str) -> str:
-        """A line on the hardware that judges what a method finds and that it never sees; empty where it sees all."""
+        """A line on the hardware that judges what a method finds and that it never sees; empty
+        where it sees all."""
         return ""
 
     def hints(self, task: Any, solution: Any) -> list[str]:
@@ -157,13 +174,14 @@ class Problem(ABC):
         return []
 
     def beside(self, task: Any) -> tuple[str, dict[str, float]]:
-        """The name of a cost, and that cost of a simple method or of a bound, beside which a solution is to be seen."""
+        """The name of a cost, and that cost of a simple method or of a bound, beside which a
+        solution is to be seen."""
         return "", {}
 
 
 def warm_up(problem: Problem, task: Any, method: Method) -> None:
-    """Compiles and imports what a method needs for a task, so that no budget pays for it: as it says, or by solving a
-    toy. What it refuses then, it refuses again in its run."""
+    """Compiles and imports what a method needs for a task, so that no budget pays for it: as it
+    says, or by solving a toy. What it refuses then, it refuses again in its run."""
     with compiling(), suppress(InputError):
         if method.prepare is not None:
             method.prepare(*problem.begin(task, 0))
@@ -196,14 +214,15 @@ def solve(
       seconds, samples: the budget; the problem's own where both are None.
       cpu, progress: as in `Budget`.
       profile: the size of the networks: quick, full or paper.
-      alone: the method as it is, as tables show it. Otherwise a search or a learner first sees what the rules of
-        `Problem.net` find, within its time, goes on from there if it can, and the better solution counts.
+      alone: the method as it is, as tables show it. Otherwise a search or a learner first sees what
+        the rules of `Problem.net` find, within its time, goes on from there if it can, and the
+        better solution counts.
       checkpoint: file in which a learner keeps its state, and from which it goes on.
       strict: as in `Budget`.
 
     Raises:
-      InputError: an unknown method, a budget that is not positive, a checkpoint for a method that keeps none, or a
-        method of the user's own that returns no solution of this task.
+      InputError: an unknown method, a budget that is not positive, a checkpoint for a method that
+        keeps none, or a method of the user's own that returns no solution of this task.
     """
     chosen = problem.method(method, profile)
     if checkpoint is not None and not chosen.resumable:
@@ -211,12 +230,28 @@ def solve(
         fault = f"{method} keeps none; {', '.join(able) or 'no method'} of this problem do"
         raise InputError("--checkpoint", "", fault)
     if not is_whole(seed) or not 0 <= seed < 2**63:
-        raise InputError("seed", "", f"expected a whole number from 0 on, got {told(seed)}; it has at most 63 bits")
+        raise InputError(
+            "seed",
+            "",
+            f"expected a whole number from 0 on, got {told(seed)}; it has at most 63 bits",
+        )
     if seconds is None and samples is None:
         seconds, samples = problem.seconds, problem.samples
     # Complains before anything is compiled, and says the limits in Python's numbers.
-    asked = Budget(seconds=seconds, samples=samples, cpu=cpu, progress=progress, checkpoint=checkpoint, strict=strict)
-    seed, seconds, samples, alone = int(seed), asked.limit_s, asked.limit_samples, truth(alone, "alone")
+    asked = Budget(
+        seconds=seconds,
+        samples=samples,
+        cpu=cpu,
+        progress=progress,
+        checkpoint=checkpoint,
+        strict=strict,
+    )
+    seed, seconds, samples, alone = (
+        int(seed),
+        asked.limit_s,
+        asked.limit_samples,
+        truth(alone, "alone"),
+    )
     rules = () if alone or chosen.kind in (RULE, EXACT) or method in problem.net else problem.net
     with compiling():
         for candidate in (chosen, *map(problem.method, (*rules, *(chosen.then if rules else ())))):
@@ -226,7 +261,14 @@ def solve(
     fallbacks = {rule: _by_rule(problem, rule, task, seed, seconds, cpu) for rule in rules}
     spent = since.seconds
     left = None if seconds is None else max(seconds - spent, 0.05 * seconds)
-    budget = Budget(seconds=left, samples=samples, cpu=cpu, progress=progress, checkpoint=checkpoint, strict=strict)
+    budget = Budget(
+        seconds=left,
+        samples=samples,
+        cpu=cpu,
+        progress=progress,
+        checkpoint=checkpoint,
+        strict=strict,
+    )
     if chosen.go_on is not None and fallbacks:
         outcome = chosen.go_on(task, rng, budget, list(fallbacks.values()))
     else:
@@ -237,40 +279,60 @@ def solve(
     return _with_fallback(problem, task, replace(result, seconds=spent + result.seconds), fallbacks)
 
 
-def _by_rule(problem: Problem, rule: str, task: Any, seed: int, seconds: float | None, cpu: bool) -> Any:
+def _by_rule(
+    problem: Problem, rule: str, task: Any, seed: int, seconds: float | None, cpu: bool
+) -> Any:
     """The solution of one of `Problem.net`, in a quarter of the time at most."""
     limit = Budget(seconds=None if seconds is None else seconds / 4, samples=RULE_SAMPLES, cpu=cpu)
     return cast(Outcome, problem.method(rule).run(task, np.random.default_rng(seed), limit))[0]
 
 
-def _measured(problem: Problem, task: Any, method: str, outcome: Outcome | Result, budget: Budget) -> Result:
-    """The result of what a method returned, with the problem's own measurements; raises `InputError` where a user's
-    method returned no solution of this task."""
+def _measured(
+    problem: Problem, task: Any, method: str, outcome: Outcome | Result, budget: Budget
+) -> Result:
+    """The result of what a method returned, with the problem's own measurements; raises
+    `InputError` where a user's method returned no solution of this task."""
     if isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], Mapping):
         outcome = Result(*outcome, budget.curve(), budget.samples, budget.seconds)
     if not isinstance(outcome, Result):
-        fault = f"returned a {type(outcome).__name__}, expected a solution and a dictionary of metrics"
+        fault = (
+            f"returned a {type(outcome).__name__}, expected a solution and a dictionary of metrics"
+        )
         raise InputError(method, "", fault)
     found = outcome.metrics if isinstance(outcome.metrics, Mapping) else {}
     if found is not outcome.metrics or not all(isinstance(name, str) for name in found):
-        raise InputError(method, "metrics", f"expected numbers by name, got {told(outcome.metrics)}")
-    more = {name: real(value, method, f"metrics[{told(name)}]") for name, value in found.items() if value is not None}
+        raise InputError(
+            method, "metrics", f"expected numbers by name, got {told(outcome.metrics)}"
+        )
+    more = {
+        name: real(value, method, f"metrics[{told(name)}]")
+        for name, value in found.items()
+        if value is not None
+    }
     try:
         metrics = problem.metrics(task, outcome.solution)
     except InputError:
         raise
     except Exception as error:
-        broken = problem.validate(task, outcome.solution).violations  # complains of what is no solution at all
+        # complains of what is no solution at all
+        broken = problem.validate(task, outcome.solution).violations
         raise InputError(method, "solution", broken[0].detail if broken else str(error)) from error
-    return replace(outcome, metrics=metrics | {name: value for name, value in more.items() if name not in metrics})
+    return replace(
+        outcome,
+        metrics=metrics | {name: value for name, value in more.items() if name not in metrics},
+    )
 
 
-def _with_fallback(problem: Problem, task: Any, result: Result, fallbacks: Mapping[str, Any]) -> Result:
-    """A result, with the best of the rules' solutions in its place where that one is better, or as good and the other
-    invalid."""
+def _with_fallback(
+    problem: Problem, task: Any, result: Result, fallbacks: Mapping[str, Any]
+) -> Result:
+    """A result, with the best of the rules' solutions in its place where that one is better, or as
+    good and the other invalid."""
     values = {rule: problem.value(task, solution) for rule, solution in fallbacks.items()}
     best, value = max(values, key=values.__getitem__), problem.value(task, result.solution)
-    if values[best] < value or (values[best] == value and problem.validate(task, result.solution).valid):
+    if values[best] < value or (
+        values[best] == value and problem.validate(task, result.solution).valid
+    ):
         return result
     bounds = {name: value for name, value in result.metrics.items() if name.startswith("bound")}
     metrics = bounds | problem.metrics(task, fallbacks[best])
@@ -284,8 +346,8 @@ GRAPH_ENDINGS = COSTGRAPH_ENDINGS + STABLEHLO_ENDINGS
 
 
 def read_graph_file(path: str) -> Any:
-    """A graph from ``.json``, TensorFlow's ``CostGraphDef`` text (``.pbtxt``) or StableHLO (``.mlir``), each also
-    ``.gz``."""
+    """A graph from ``.json``, TensorFlow's ``CostGraphDef`` text (``.pbtxt``) or StableHLO
+    (``.mlir``), each also ``.gz``."""
     if path.endswith(COSTGRAPH_ENDINGS):
         from learned_mapping.programs.costgraph import read_costgraph
 
@@ -300,10 +362,16 @@ def read_graph_file(path: str) -> Any:
 
 
 def problem(name: str) -> Problem:
-    """A problem by name: mmap, mcm, silicon or regal. Imports that paper's methods, and no other's."""
+    """A problem by name: mmap, mcm, silicon or regal. Imports that paper's methods, and no
+    other's."""
     from importlib import import_module
 
-    rooms = {"mmap": "mmap.methods", "mcm": "mcm.methods", "silicon": "mcm.silicon", "regal": "regal.methods"}
+    rooms = {
+        "mmap": "mmap.methods",
+        "mcm": "mcm.methods",
+        "silicon": "mcm.silicon",
+        "regal": "regal.methods",
+    }
     if name not in rooms:
         raise InputError("problem", "", f"{name!r} is none of {', '.join(rooms)}")
     return import_module(f"learned_mapping.{rooms[name]}").PROBLEM

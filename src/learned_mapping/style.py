@@ -1,4 +1,5 @@
-"""The one visual style of all pictures: sizes, the colour-blind safe palette of Okabe and Ito, readable units, SVG."""
+"""The one visual style of all pictures: sizes, the colour-blind safe palette of Okabe and Ito,
+readable units, SVG."""
 
 import html
 import io
@@ -15,14 +16,34 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8
 INK, GRID, PAPER = "#222222", "#DDDDDD", "#FFFFFF"
 
 _SETTINGS = {
-    "figure.dpi": 100, "savefig.dpi": 200, "savefig.bbox": "tight", "svg.hashsalt": "learned-mapping",
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "savefig.bbox": "tight",
+    "svg.hashsalt": "learned-mapping",
     "svg.fonttype": "none",
-    "font.family": "DejaVu Sans", "font.size": 9.5, "axes.titlesize": 10, "axes.labelsize": 9.5, "legend.fontsize": 8.5,
-    "xtick.labelsize": 8.5, "ytick.labelsize": 8.5, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
-    "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.6, "axes.axisbelow": True, "lines.linewidth": 1.8,
-    "legend.frameon": False, "figure.constrained_layout.use": True, "axes.prop_cycle": mpl.cycler(color=PALETTE),
-}  # fmt: skip
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9.5,
+    "legend.fontsize": 8.5,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.8,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "axes.prop_cycle": mpl.cycler(color=PALETTE),
+}
 
 
 class Picture(Figure):
@@ -32,7 +53,9 @@ class Picture(Figure):
         return svg_text(self)
 
 
-def new_figure(rows: int = 1, columns: int = 1, *, height: float = 3.2, width: float = COLUMN_INCHES, **kwargs):
+def new_figure(
+    rows: int = 1, columns: int = 1, *, height: float = 3.2, width: float = COLUMN_INCHES, **kwargs
+):
     """A figure in this style, outside pyplot's global state.
 
     Args:
@@ -59,11 +82,15 @@ _UNDATED = {
 def picture_bytes(figure: Figure, ending: str, title: str = "") -> bytes:
     """A figure as the file of one of `PICTURES`; the same figure gives the same bytes."""
     if ending == ".html":
-        head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{html.escape(shown(title))}</title>'
+        head = (
+            '<!DOCTYPE html><html lang="en"><meta'
+            f' charset="utf-8"><title>{html.escape(shown(title))}</title>'
+        )
         return f"{head}<body>{svg_text(figure)}</body></html>\n".encode()
     stream = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's own fonts draw text in SVG
+        # the reader's own fonts draw text in SVG
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
         figure.savefig(stream, format=ending[1:], metadata=_UNDATED[ending])
     return stream.getvalue()
 
@@ -75,7 +102,8 @@ def svg_text(figure: Figure) -> str:
 
 
 def written(name: object, limit: int = 60) -> str:
-    """A name from a file as a picture's text: on one line, not too long, and its dollars no formula."""
+    """A name from a file as a picture's text: on one line, not too long, and its dollars no
+    formula."""
     return shown(name, limit).replace("$", r"\$")
 
 

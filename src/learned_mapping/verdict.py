@@ -1,4 +1,5 @@
-"""The verdict of an independent validator on a solution: the costs, and every rule broken with its culprits."""
+"""The verdict of an independent validator on a solution: the costs, and every rule broken with its
+culprits."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -8,7 +9,8 @@ from typing import Any
 from learned_mapping.errors import expect_whole, shown
 
 LISTED = 20
-"""Violations of one rule that are listed, and culprits of each, at most, unless all are asked for."""
+"""Violations of one rule that are listed, and culprits of each, at most, unless all are asked
+for."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +37,32 @@ class Violations:
         return bool(self._violations)
 
     def full(self, rule: str) -> bool:
-        """Whether more violations of this rule would not be listed, so that nobody need look for them."""
+        """Whether more violations of this rule would not be listed, so that nobody need look for
+        them."""
         return self.listed is not None and self._count[rule] > self.listed
 
     def add(self, rule: str, culprits: Iterable[str], detail: str) -> None:
         self._count[rule] += 1
         if self.listed is None or self._count[rule] <= self.listed:
             names = tuple(culprits)
-            more = () if self.listed is None or len(names) <= self.listed else (f"and {len(names) - self.listed} more",)
+            more = (
+                ()
+                if self.listed is None or len(names) <= self.listed
+                else (f"and {len(names) - self.listed} more",)
+            )
             self._violations.append(Violation(rule, names[: self.listed] + more, detail))
 
     def all(self) -> tuple[Violation, ...]:
         """The listed violations, and for each rule with more of it a last one that says so."""
-        cut = [rule for rule in self._count if self.listed is not None and self._count[rule] > self.listed]
-        return (*self._violations, *(Violation(rule, (), f"and more like these {self.listed}") for rule in cut))
+        cut = [
+            rule
+            for rule in self._count
+            if self.listed is not None and self._count[rule] > self.listed
+        ]
+        return (
+            *self._violations,
+            *(Violation(rule, (), f"and more like these {self.listed}") for rule in cut),
+        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +71,8 @@ class Verdict:
 
     violations: tuple[Violation, ...] = ()
     costs: Mapping[str, float] = field(default_factory=dict)
-    """Costs by metric name, with the unit in the name (``makespan_s``, ``peak_bytes``); empty where undefined."""
+    """Costs by metric name, with the unit in the name (``makespan_s``, ``peak_bytes``); empty where
+    undefined."""
 
     @property
     def valid(self) -> bool:
@@ -67,7 +82,10 @@ class Verdict:
         return {
             "valid": self.valid,
             "costs": dict(self.costs),
-            "violations": [{"rule": v.rule, "culprits": list(v.culprits), "detail": v.detail} for v in self.violations],
+            "violations": [
+                {"rule": v.rule, "culprits": list(v.culprits), "detail": v.detail}
+                for v in self.violations
+            ],
         }
 
     def _repr_markdown_(self) -> str:
@@ -77,4 +95,6 @@ class Verdict:
         costs = ", ".join(f"{name} {value:.6g}" for name, value in self.costs.items())
         if self.valid:
             return f"valid: {costs}"
-        return "\n".join([f"invalid: {len(self.violations)} violation(s)", *(f"  {v}" for v in self.violations)])
+        return "\n".join(
+            [f"invalid: {len(self.violations)} violation(s)", *(f"  {v}" for v in self.violations)]
+        )

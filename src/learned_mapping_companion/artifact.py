@@ -19,7 +19,8 @@ DEFAULT_SEEDS = {"quick": 3, "full": 5, "paper": 5}
 PROFILES = tuple(DEFAULT_SEEDS)
 PAPERS = {"mmap": 1, "mcm": 2, "regal": 3}
 PACKAGE = "learned_mapping_companion"
-RUN = ("task", "method", "instance", "config", "seed")  # What a `Run` is decided by, and a record says of it.
+# What a `Run` is decided by, and a record says of it.
+RUN = ("task", "method", "instance", "config", "seed")
 
 
 def read_table(name: str) -> dict[str, Any]:
@@ -30,7 +31,8 @@ def read_table(name: str) -> dict[str, Any]:
 TASKS: dict[str, str] = read_table("artifacts.yml")["tasks"]
 """The function that does each task. A name here stays when its function moves."""
 TABLE: dict[str, dict[str, Any]] = read_table("artifacts.yml")["artifacts"]
-"""Id -> title, the module with its ``plan_NAME`` and ``assemble_NAME``, and the artifacts whose results it reads."""
+"""Id -> title, the module with its ``plan_NAME`` and ``assemble_NAME``, and the artifacts whose
+results it reads."""
 Assemble = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
 
 
@@ -42,22 +44,28 @@ class Run:
     numbers, strings, lists and objects with string keys. The seed decides all that is random in it.
     """
 
-    task: str  # A name of `TASKS`, or ``module:function``, importable wherever the run may be executed.
+    # A name of `TASKS`, or ``module:function``, importable wherever the run may be executed.
+    task: str
     method: str
     instance: str
-    config: dict[str, Any] = field(default_factory=dict, hash=False)  # JSON: everything else that decides the outcome.
+    # JSON: everything else that decides the outcome.
+    config: dict[str, Any] = field(default_factory=dict, hash=False)
     seed: int = 0
     long: bool = field(default=False, compare=False)
-    """Whether it takes so long that it is performed only where `make` is told to; an artifact does without it."""
+    """Whether it takes so long that it is performed only where `make` is told to; an artifact does
+    without it."""
 
     def __post_init__(self) -> None:
         if self.task not in TASKS and ":" not in self.task:
-            raise ValueError(f"a run's task is a name of TASKS or 'module:function', got {self.task!r}")
+            raise ValueError(
+                f"a run's task is a name of TASKS or 'module:function', got {self.task!r}"
+            )
         json.dumps(self.config, allow_nan=False)
 
     @cached_property
     def digest(self) -> str:
-        """32 hexadecimal digits that key the run's record: SHA-256 over task, method, instance, config and seed."""
+        """32 hexadecimal digits that key the run's record: SHA-256 over task, method, instance,
+        config and seed."""
         key = [self.task, self.method, self.instance, self.config, int(self.seed)]
         text = json.dumps(key, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -83,9 +91,12 @@ class Artifact:
 
     id: str  # As under ``lmap make`` and in ``data/results/``: ``mmap.table2``.
     title: str
-    plan: Callable[[str, int], list[Run]]  # (profile, seeds) -> runs. The profile is one of `PROFILES`.
-    assemble: Assemble  # (profile, records in the order of the plan) -> ``{"rows", "validated", "invalid"}``.
-    parts: tuple[str, ...] = ()  # Ids of artifacts whose stored results `assemble` reads; they are made first.
+    # (profile, seeds) -> runs. The profile is one of `PROFILES`.
+    plan: Callable[[str, int], list[Run]]
+    # (profile, records in the order of the plan) -> ``{"rows", "validated", "invalid"}``.
+    assemble: Assemble
+    # Ids of artifacts whose stored results `assemble` reads; they are made first.
+    parts: tuple[str, ...] = ()
 
 
 def no_runs(profile: str, seeds: int) -> list[Run]:
@@ -104,7 +115,8 @@ def find_artifact(artifact_id: str) -> Artifact:
 
 
 def reported(artifact_id: str) -> list[dict[str, Any]]:
-    """The rows that the paper reports, which stand beside an artifact's own; from ``papers.yml``."""
+    """The rows that the paper reports, which stand beside an artifact's own; from
+    ``papers.yml``."""
     return [
         {name: cell for name, cell in entry.items() if name not in ("over", "values")}
         | {entry["over"]: key, "value": value}

@@ -1,10 +1,12 @@
-"""The papers' claims, each with a rule that turns stored results into a verdict; no verdict is ever typed.
+"""The papers' claims, each with a rule that turns stored results into a verdict; no verdict is ever
+typed.
 
-``book/claims.yml`` declares for each claim what is measured and which values count as which verdict. A claim is decided
-by the rows of the methods it names. Where their interval lies on both sides of a threshold of direction it is
-*undecided*. An instance on which a learner has learned less than `LEARNERS` asks for does not count; where no rows are
-left, the claim is *not yet run*; nor does one count on which an arm of the rule has finished no game. Beside a
-learner's verdict stands that of the strongest method without learning, by the same rule.
+``book/claims.yml`` declares for each claim what is measured and which values count as which
+verdict. A claim is decided by the rows of the methods it names. Where their interval lies on both
+sides of a threshold of direction it is *undecided*. An instance on which a learner has learned less
+than `LEARNERS` asks for does not count; where no rows are left, the claim is *not yet run*; nor
+does one count on which an arm of the rule has finished no game. Beside a learner's verdict stands
+that of the strongest method without learning, by the same rule.
 """
 
 import ast
@@ -32,7 +34,10 @@ REPRODUCED, SAME_DIRECTION, UNDECIDED = "reproduced", "same direction", "undecid
 NOT_REPRODUCED, NOT_TESTABLE, NOT_YET_RUN = "not reproduced", "not testable here", "not yet run"
 VERDICTS = (REPRODUCED, SAME_DIRECTION, UNDECIDED, NOT_REPRODUCED, NOT_YET_RUN, NOT_TESTABLE)
 LEARNERS: dict[str, dict[str, float]] = {
-    **{name: {"games_worth": 200, "updates": 1000} for name in ("muzero", "prod", "learning-only", "muzero-no-backup")},
+    **{
+        name: {"games_worth": 200, "updates": 1000}
+        for name in ("muzero", "prod", "learning-only", "muzero-no-backup")
+    },
     "ppo": {"updates": 100},
     **{name: {"updates": 20} for name in ("rl", "rl-sample-credit")},
     "finetune": {"updates": 20, "pretraining_samples": 20_000},
@@ -42,11 +47,15 @@ LEARNERS: dict[str, dict[str, float]] = {
 """Learners -> the least that their rows of these metrics must say on an instance that counts for a
 claim. ``games_worth`` counts the decisions of windows too."""
 MEANING = {
-    "reproduced": "it reaches the paper's number, the least of several, with its whole interval if it has one",
+    "reproduced": (
+        "it reaches the paper's number, the least of several, with its whole interval if it has one"
+    ),
     "same direction": "it points the same way and stays short of the number",
     "undecided": "its interval holds both directions",
     "not reproduced": "it does not",
-    "not yet run": "the method it names has not run, or with fewer games, samples or updates than stated",
+    "not yet run": (
+        "the method it names has not run, or with fewer games, samples or updates than stated"
+    ),
     "not testable here": "what it would take is out of reach, and the table says what",
 }
 PAPERS = {1: "memory mapping", 2: "chips", 3: "scheduling"}
@@ -66,16 +75,22 @@ OVER: dict[str, Callable[[list[float]], float]] = {
 }
 """Functions by which the values of several instances become one."""
 MAX_CLAIMS = 1000
-ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+ARITHMETIC = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 
 
 @dataclass(frozen=True)
 class Measure:
     """The number that decides a claim.
 
-    ``value`` is the value of the rows that match; ``ratio`` and ``difference`` compare them, instance by instance, with
-    the rows that match once the keys of `against` replace theirs; ``share_better`` is the share of instances in which
-    they are larger. Several instances become one number as `over` says.
+    ``value`` is the value of the rows that match; ``ratio`` and ``difference`` compare them,
+    instance by instance, with the rows that match once the keys of `against` replace theirs;
+    ``share_better`` is the share of instances in which they are larger. Several instances become
+    one number as `over` says.
     """
 
     kind: str
@@ -86,7 +101,8 @@ class Measure:
 
 @dataclass(frozen=True)
 class Measured:
-    """The number that a rule measures, and its 95% interval where the rows have one (else the number twice)."""
+    """The number that a rule measures, and its 95% interval where the rows have one (else the
+    number twice)."""
 
     value: float
     low: float
@@ -113,11 +129,14 @@ class Claim:
     undecided: str = ""
     """Why nothing measured here decides the claim, whatever the number; empty where it does."""
     instances: int = 1
-    """Instances that the claim is about, also where a row over all decides: with fewer it is not yet run."""
+    """Instances that the claim is about, also where a row over all decides: with fewer it is not
+    yet run."""
     ours: Mapping[str, str] = field(default_factory=dict)
-    """The keys that replace the paper's method when a learner of ours is measured by the same rule; empty for none."""
+    """The keys that replace the paper's method when a learner of ours is measured by the same rule;
+    empty for none."""
     rival: str = ""  # `NONE` where the claim is of a weakness, so that no rival earns it better.
-    decided_by: str = ""  # In words, who stands in for the paper's method, and why; empty where that one itself runs.
+    # In words, who stands in for the paper's method, and why; empty where that one itself runs.
+    decided_by: str = ""
     printed: str = ""
     """The paper's number in the unit of the measure, from those in `number`: ``171 / 330``."""
     unprinted: str = ""  # Why the paper has no such number.
@@ -136,7 +155,8 @@ class Judged:
     verdict: str  # One of `VERDICTS`.
     measured: Measured | None = None
     ours: Measured | None = None  # What our own method reaches by the same rule.
-    rival: "Rival | None" = None  # Where a learner decides: the best method without learning, by the same rule.
+    # Where a learner decides: the best method without learning, by the same rule.
+    rival: "Rival | None" = None
 
 
 @dataclass(frozen=True)
@@ -171,7 +191,9 @@ def _claim(node: Node) -> Claim:
     cells = node.object(required, [entry.name for entry in known if entry.name not in required])
     measured = [name for name in ("measure", "reproduced", "same_direction") if name in cells]
     if ("not_testable" in cells) == bool(measured) or len(measured) not in (0, 3):
-        node.fail("a claim has either 'measure', 'reproduced' and 'same_direction', or 'not_testable'")
+        node.fail(
+            "a claim has either 'measure', 'reproduced' and 'same_direction', or 'not_testable'"
+        )
     claim = Claim(**{name: READERS.get(name, Node.string)(cell) for name, cell in cells.items()})
     (low, high), (least, most) = claim.reproduced, claim.same_direction
     if max(low, least) > min(high, most):
@@ -243,7 +265,11 @@ def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
     if claim.not_testable:
         return Judged(claim, NOT_TESTABLE)
     rows = [] if result is None else result["rows"]
-    ours = measure(replace(claim.measure, rows={**claim.measure.rows, **claim.ours}), rows) if claim.ours else None
+    ours = (
+        measure(replace(claim.measure, rows={**claim.measure.rows, **claim.ours}), rows)
+        if claim.ours
+        else None
+    )
     rows = counting_rows(claim.measure, rows)
     measured = measure(claim.measure, rows)
     if measured is None or not _enough(claim, claim.measure, rows):
@@ -266,7 +292,8 @@ def _counted(rule: Measure, rows: list[dict[str, Any]]) -> set[str]:
 
 @lru_cache
 def without_learning(paper: int) -> frozenset[str]:
-    """The rules and searches of a paper that learn nothing: no exact method, and no network that changes."""
+    """The rules and searches of a paper that learn nothing: no exact method, and no network that
+    changes."""
     return frozenset(
         name
         for part in PROBLEMS[paper]
@@ -276,13 +303,15 @@ def without_learning(paper: int) -> frozenset[str]:
 
 
 def _rival(claim: Claim, rows: list[dict[str, Any]]) -> Rival | None:
-    """The best by the claim's rule of the methods without learning that the artifact has on the same instances; None
-    where no learner decides the claim, where it is of a weakness, or where nothing else has run there."""
+    """The best by the claim's rule of the methods without learning that the artifact has on the
+    same instances; None where no learner decides the claim, where it is of a weakness, or where
+    nothing else has run there."""
     rule, known = claim.measure, without_learning(claim.paper)
     method = rule.rows.get("method", "")
     if claim.rival == NONE or method not in LEARNERS:
         return None
-    ending = f"-{method}" if method == "prod" else ""  # the better of a search's mapping and the compiler's
+    # the better of a search's mapping and the compiler's
+    ending = f"-{method}" if method == "prod" else ""
     others = {rule.against.get("method"), rule.rows.get("baseline")}
     names = {row["method"] for row in rows if row["method"].removesuffix(ending) in known} - others
     counted, found = _counted(rule, rows), list[Rival]()
@@ -292,11 +321,14 @@ def _rival(claim: Claim, rows: list[dict[str, Any]]) -> Rival | None:
         if measured is not None and counted <= _counted(its, rows):
             found.append(Rival(name, measured, _verdict(claim, measured)))
     smaller = claim.reproduced[0] == -math.inf
-    return min(found, key=lambda r: r.measured.value if smaller else -r.measured.value, default=None)
+    return min(
+        found, key=lambda r: r.measured.value if smaller else -r.measured.value, default=None
+    )
 
 
 def _verdict(claim: Claim, measured: Measured) -> str:
-    """Reproduced or in the same direction only where the whole interval is; undecided where it holds both sides."""
+    """Reproduced or in the same direction only where the whole interval is; undecided where it
+    holds both sides."""
     (low, high), (least, most) = claim.reproduced, claim.same_direction
     if low <= measured.low and measured.high <= high:
         return REPRODUCED
@@ -308,13 +340,20 @@ def _verdict(claim: Claim, measured: Measured) -> str:
 
 
 def counting_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of instances that count: every learner that a rule names has behind it what `LEARNERS` asks for, and no
-    method that it names, and whose games are counted, has finished none. Where the rule names its instance, or the
-    learners' rows are of all together, it is all rows or none."""
+    """The rows of instances that count: every learner that a rule names has behind it what
+    `LEARNERS` asks for, and no method that it names, and whose games are counted, has finished
+    none. Where the rule names its instance, or the learners' rows are of all together, it is all
+    rows or none."""
     short, named = set[str](), rule.rows.get("instance")
-    for method in {rule.rows.get("method"), rule.rows.get("baseline"), rule.against.get("method")} - {None}:
+    for method in {
+        rule.rows.get("method"),
+        rule.rows.get("baseline"),
+        rule.against.get("method"),
+    } - {None}:
         mine = [row for row in rows if row["method"] == method]
-        deciding = {row["instance"] for row in mine if row["metric"] == rule.rows.get("metric")} - {"all"}
+        deciding = {row["instance"] for row in mine if row["metric"] == rule.rows.get("metric")} - {
+            "all"
+        }
         deciding &= {named} if named not in (None, "all") else deciding
         for metric, least in ({"games": 1} | LEARNERS.get(method, {})).items():
             counts = [row for row in mine if row["metric"] == metric]
@@ -322,8 +361,14 @@ def counting_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, A
             if not counts and metric in LEARNERS.get(method, {}):
                 return []
             asked = {row["instance"] for row in counts}
-            short |= {row["instance"] for row in counts if row["value"] is None or row["value"] < least}
-            short |= deciding - asked if asked & deciding and metric in LEARNERS.get(method, {}) else set()
+            short |= {
+                row["instance"] for row in counts if row["value"] is None or row["value"] < least
+            }
+            short |= (
+                deciding - asked
+                if asked & deciding and metric in LEARNERS.get(method, {})
+                else set()
+            )
     if short and ("instance" in rule.rows or "all" in short):
         return []
     return [row for row in rows if row["instance"] not in short]
@@ -332,8 +377,9 @@ def counting_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, A
 def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:
     """The number a rule asks for, with its interval; None where rows are missing.
 
-    The interval of one row is its own, of a contrast of two rows what their intervals allow at most. Of several
-    instances it is a bootstrap: instances are drawn anew, and each drawn value moves by its own interval.
+    The interval of one row is its own, of a contrast of two rows what their intervals allow at
+    most. Of several instances it is a bootstrap: instances are drawn anew, and each drawn value
+    moves by its own interval.
     """
     ours = _by_instance(rows, rule.rows)
     if rule.kind == "value":
@@ -363,18 +409,26 @@ def _joined(rule: Measure, sides: list[tuple[Measured, ...]]) -> Measured:
     runs = min((entry.runs for pair in sides for entry in pair if entry.runs), default=None)
     values = [of(*(entry.value for entry in pair)) for pair in sides]
     if len(sides) == 1 or rule.over in ("min", "max"):
-        ends = [[of(*corner) for corner in itertools.product(*((e.low, e.high) for e in pair))] for pair in sides]
-        return Measured(over(values), over(list(map(min, ends))), over(list(map(max, ends))), len(sides), runs)
+        ends = [
+            [of(*corner) for corner in itertools.product(*((e.low, e.high) for e in pair))]
+            for pair in sides
+        ]
+        return Measured(
+            over(values), over(list(map(min, ends))), over(list(map(max, ends))), len(sides), runs
+        )
     rng, drawn = random.Random(0), []
     for _ in range(DRAWS):
         chosen = rng.choices(sides, k=len(sides))
         drawn.append(over([of(*(_moved(entry, rng) for entry in pair)) for pair in chosen]))
     drawn.sort()
-    return Measured(over(values), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1], len(sides), runs)
+    return Measured(
+        over(values), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1], len(sides), runs
+    )
 
 
 def _moved(entry: Measured, rng: random.Random) -> float:
-    """A draw from what a row's interval says of it: normal to both sides, each as wide as that side."""
+    """A draw from what a row's interval says of it: normal to both sides, each as wide as that
+    side."""
     if entry.low == entry.high:
         return entry.value
     far = rng.gauss(0.0, 1.0) / DEVIATIONS
@@ -405,27 +459,35 @@ def judge_all() -> list[Judged]:
 def verdict_counts(judged: list[Judged]) -> Html:
     """The number of claims with each verdict, paper by paper."""
     papers = sorted({item.claim.paper for item in judged})
-    counts = {paper: Counter(item.verdict for item in judged if item.claim.paper == paper) for paper in papers}
+    counts = {
+        paper: Counter(item.verdict for item in judged if item.claim.paper == paper)
+        for paper in papers
+    }
     head = head_row(["verdict", *(f"paper {paper}" for paper in papers), "all"])
     body = ""
     for verdict in VERDICTS:
         cells = [counts[paper][verdict] for paper in papers]
         numbers = "".join(f"<td>{cell}</td>" for cell in [*cells, sum(cells)])
-        body += f'<tr><th scope="row" title="{escaped(MEANING[verdict])}">{escaped(verdict)}</th>{numbers}</tr>'
+        body += (
+            '<tr><th scope="row"'
+            f' title="{escaped(MEANING[verdict])}">{escaped(verdict)}</th>{numbers}</tr>'
+        )
     return simple_table(f"{len(judged)} claims by verdict", head, Html(body))
 
 
 def earned_without_learning(judged: list[Judged]) -> tuple[int, int]:
-    """(claims of strength that a learner earns, reproduced or in the same direction; how many of them the strongest
-    method without learning earns as well, or better)."""
+    """(claims of strength that a learner earns, reproduced or in the same direction; how many of
+    them the strongest method without learning earns as well, or better)."""
     rank = {REPRODUCED: 2, SAME_DIRECTION: 1}
     earned = [item for item in judged if item.rival is not None and item.verdict in rank]
-    return len(earned), sum(rank.get(item.rival.verdict, 0) >= rank[item.verdict] for item in earned)
+    return len(earned), sum(
+        rank.get(item.rival.verdict, 0) >= rank[item.verdict] for item in earned
+    )
 
 
 def claims_table(judged: list[Judged], paper: int) -> Html:
-    """The claims of one paper: what it says, the verdict, its number, and others by the same rule: a learner of ours,
-    and the strongest method without learning."""
+    """The claims of one paper: what it says, the verdict, its number, and others by the same rule:
+    a learner of ours, and the strongest method without learning."""
     head = head_row(("claim", "verdict, measured", "the paper's number", "others by the same rule"))
     body = ""
     for item in judged:
@@ -445,10 +507,11 @@ def claims_table(judged: list[Judged], paper: int) -> Html:
             others.append(f"{name}: {escaped(item.rival.verdict)}{_cell(item.rival.measured)}")
         over = claim.measure.over if claim.measure else ""
         body += (
-            f'<tr><td class="lm-wrap">{text}<br><code>{escaped(claim.artifact)}</code></td>'
-            f'<td class="lm-wrap lm-verdict"><b>{escaped(item.verdict)}</b>{_cell(item.measured, over)}</td>'
-            f'<td class="lm-wrap lm-narrow">{escaped(claim.number)}</td>'
-            f'<td class="lm-wrap lm-narrow">{"<br>".join(others)}</td></tr>'
+            f'<tr><td class="lm-wrap">{text}<br><code>{escaped(claim.artifact)}</code></td><td'
+            ' class="lm-wrap'
+            f' lm-verdict"><b>{escaped(item.verdict)}</b>{_cell(item.measured, over)}</td><td'
+            f' class="lm-wrap lm-narrow">{escaped(claim.number)}</td><td class="lm-wrap'
+            f' lm-narrow">{"<br>".join(others)}</td></tr>'
         )
     return simple_table(f"Paper {paper}: {PAPERS[paper]}", head, Html(body))
 
@@ -457,13 +520,17 @@ EXTREMES = {"min": "the least", "max": "the most"}
 
 
 def _cell(measured: Measured | None, over: str = "") -> str:
-    """A number on a new line, and its interval on another; what it is an extreme of, and that its rows are of one
-    run."""
+    """A number on a new line, and its interval on another; what it is an extreme of, and that its
+    rows are of one run."""
     if measured is None:
         return ""
     shown = f"<br>{number(measured.value)}"
     if measured.low != measured.high:
         shown += f"<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
-    about = [f"{EXTREMES[over]} of {measured.instances}"] if over in EXTREMES and measured.instances > 1 else []
+    about = (
+        [f"{EXTREMES[over]} of {measured.instances}"]
+        if over in EXTREMES and measured.instances > 1
+        else []
+    )
     about += ["n = 1"] if measured.runs == 1 else []
     return shown + (f"<br><small>{', '.join(about)}</small>" if about else "")

@@ -1,4 +1,5 @@
-"""Results as the book's chapters show them: tables with the paper's numbers beside ours, and a line of provenance."""
+"""Results as the book's chapters show them: tables with the paper's numbers beside ours, and a line
+of provenance."""
 
 import datetime
 import html
@@ -11,7 +12,8 @@ from learned_mapping_companion.artifact import find_artifact, read_table
 
 
 class Html(str):
-    """HTML text that a notebook renders: the only text that a table takes as markup, all other is escaped."""
+    """HTML text that a notebook renders: the only text that a table takes as markup, all other is
+    escaped."""
 
     def _repr_html_(self) -> str:
         return str(self)
@@ -23,7 +25,8 @@ def escaped(value: Any) -> Html:
 
 
 def quick(artifact_id: str) -> dict[str, Any]:
-    """The result of the ``quick`` profile, performed now unless the same code has already performed it here."""
+    """The result of the ``quick`` profile, performed now unless the same code has already performed
+    it here."""
     return results.make(artifact_id, "quick", progress=False)
 
 
@@ -33,8 +36,8 @@ def show_result(artifact_id: str, **options: Any) -> Html:
     if result is None:
         title, command = find_artifact(artifact_id).title, f"lmap make {artifact_id} --profile full"
         return Html(
-            f'<p class="lm-provenance"><b>{escaped(title)}</b>: no stored <em>full</em> result yet. '
-            f"<code>{escaped(command)}</code> makes it.</p>"
+            f'<p class="lm-provenance"><b>{escaped(title)}</b>: no stored <em>full</em> result yet.'
+            f" <code>{escaped(command)}</code> makes it.</p>"
         )
     return Html(table(result, **options) + provenance_line(result))
 
@@ -46,8 +49,9 @@ def provenance_line(result: dict[str, Any], *, state: bool = True) -> Html:
     parts = [
         f"<code>{escaped(result['id'])}</code>, profile <em>{escaped(result['profile'])}</em>",
         f"<code>--seeds {result['seeds']}</code>",
-        f"{minutes(result['seconds'])} of work on {escaped(machine.get('cpu', '?').partition(' (family')[0])}, "
-        f"{plural(machine.get('cores', 0), 'core')}" + _rates(machine),
+        f"{minutes(result['seconds'])} of work on"
+        f" {escaped(machine.get('cpu', '?').partition(' (family')[0])},"
+        f" {plural(machine.get('cores', 0), 'core')}" + _rates(machine),
         f"{plural(result['validated'], 'solution')} validated, {result['invalid']} invalid",
         day,
     ]
@@ -55,14 +59,17 @@ def provenance_line(result: dict[str, Any], *, state: bool = True) -> Html:
         parts = [*parts[:2], day]
     if state:
         changed = results.staleness(result)
-        meaning = f"changed since: {', '.join(changed)}" if changed else "its methods still do the same"
+        meaning = (
+            f"changed since: {', '.join(changed)}" if changed else "its methods still do the same"
+        )
         word = "stale" if changed else "fresh"
         parts.append(f'<span class="lm-{word}" title="{escaped(meaning)}">{word}</span>')
     return Html(f'<p class="lm-provenance">{" · ".join(parts)}</p>')
 
 
 def _rates(machine: dict[str, Any]) -> str:
-    """The speed of the cores that performed the runs, in units of the reference core; empty where no run says it."""
+    """The speed of the cores that performed the runs, in units of the reference core; empty where
+    no run says it."""
     if "rates" not in machine:
         return ""
     least, most = (f"{rate:.2f}" for rate in machine["rates"])
@@ -85,15 +92,16 @@ def table(
     key: bool = False,
     joined: str = "",
 ) -> Html:
-    """One table per metric: instances against methods, each cell our value, its 95% interval, and the paper's number.
+    """One table per metric: instances against methods, each cell our value, its 95% interval, and
+    the paper's number.
 
     Args:
       result: as `results.make` and `results.load` return it.
       metrics, methods, instances: which, in this order; None for all, in the order of the rows.
       paper: show the paper's numbers.
       key: as for `grid`.
-      joined: title of the one table that takes their place: a column per metric, a row per method, or per instance
-        where there is one method.
+      joined: title of the one table that takes their place: a column per metric, a row per method,
+        or per instance where there is one method.
     """
     groups = {"ours": result["rows"], "paper": result["paper"] if paper else []}
     cells: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
@@ -102,27 +110,56 @@ def table(
             cells.setdefault((row["metric"], row["instance"], row["method"]), {})[origin] = row
     shown, repeated = metrics or list(dict.fromkeys(key[0] for key in cells)), _repeated(result)
     if joined:
-        cells = {key_: cell for key_, cell in cells.items() if key_[0] in shown and (not methods or key_[2] in methods)}
+        cells = {
+            key_: cell
+            for key_, cell in cells.items()
+            if key_[0] in shown and (not methods or key_[2] in methods)
+        }
         place = 2 if len({key_[2] for key_ in cells}) > 1 else 1
-        texts = {(key_[place], caption(key_[0])): _cell(cell, repeated) for key_, cell in cells.items()}
-        return grid(joined, list(dict.fromkeys(row for row, _ in texts)), [*map(caption, shown)], texts, key=key)
+        texts = {
+            (key_[place], caption(key_[0])): _cell(cell, repeated) for key_, cell in cells.items()
+        }
+        return grid(
+            joined,
+            list(dict.fromkeys(row for row, _ in texts)),
+            [*map(caption, shown)],
+            texts,
+            key=key,
+        )
     pieces = []
     for metric in shown:
         keys = [key for key in cells if key[0] == metric]
-        down = [i for i in instances or dict.fromkeys(key[1] for key in keys) if any(k[1] == i for k in keys)]
-        across = [m for m in methods or dict.fromkeys(key[2] for key in keys) if any(k[2] == m for k in keys)]
+        down = [
+            i
+            for i in instances or dict.fromkeys(key[1] for key in keys)
+            if any(k[1] == i for k in keys)
+        ]
+        across = [
+            m
+            for m in methods or dict.fromkeys(key[2] for key in keys)
+            if any(k[2] == m for k in keys)
+        ]
         texts = {key[1:]: _cell(cells[key], repeated) for key in keys}
         pieces.append(grid(caption(metric), down, across, texts, key=key))
     return Html("".join(pieces))
 
 
 def grid(
-    title: str, down: Sequence[str], across: Sequence[str], cells: dict[tuple[str, str], str], *, key: bool = False
+    title: str,
+    down: Sequence[str],
+    across: Sequence[str],
+    cells: dict[tuple[str, str], str],
+    *,
+    key: bool = False,
 ) -> Html:
     """A table of cells keyed by (row, column); turned on its side where that makes it
     narrower. The book folds long tables, but for those that are `key` to their page."""
     if len(across) > max(len(down), 4):
-        down, across, cells = across, down, {(column, row): cell for (row, column), cell in cells.items()}
+        down, across, cells = (
+            across,
+            down,
+            {(column, row): cell for (row, column), cell in cells.items()},
+        )
     body = "".join(
         f'<tr><th scope="row">{_label(name)}</th>'
         + "".join(f"<td>{escaped(cells.get((name, column), ''))}</td>" for column in across)
@@ -139,21 +176,37 @@ def crossed(title: str, cells: dict[tuple[str, str], str], *, key: bool = False)
 
 
 def crossed_rows(
-    result: dict[str, Any], title: str, metric: str, *, down: str = "{instance}", across: str = "{method}",
-    cell: str = "", names: Mapping[str, Mapping[str, str]] | None = None, methods: Sequence[str] = (),
-    instances: Sequence[str] | None = None, provenance: bool = False,
-) -> Html:  # fmt: skip
+    result: dict[str, Any],
+    title: str,
+    metric: str,
+    *,
+    down: str = "{instance}",
+    across: str = "{method}",
+    cell: str = "",
+    names: Mapping[str, Mapping[str, str]] | None = None,
+    methods: Sequence[str] = (),
+    instances: Sequence[str] | None = None,
+    provenance: bool = False,
+) -> Html:
     """`crossed` of the rows of a metric.
 
     Args:
-      down, across, cell: formats over a row, such as ``"{value:.3f}"``; empty for `number` of the value.
+      down, across, cell: formats over a row, such as ``"{value:.3f}"``; empty for `number` of the
+        value.
       names: key of a row -> word there -> what is written in its place.
       methods, instances: which, methods in this order; all where there are none.
       provenance: whether `provenance_line` stands beneath.
     """
-    texts, rows, repeated = {}, [row for row in result["rows"] if row["metric"] == metric], _repeated(result)
+    texts, rows, repeated = (
+        {},
+        [row for row in result["rows"] if row["metric"] == metric],
+        _repeated(result),
+    )
     if methods:
-        rows = sorted((row for row in rows if row["method"] in methods), key=lambda row: methods.index(row["method"]))
+        rows = sorted(
+            (row for row in rows if row["method"] in methods),
+            key=lambda row: methods.index(row["method"]),
+        )
     for row in rows if instances is None else [row for row in rows if row["instance"] in instances]:
         context = row | {key: words.get(row[key], row[key]) for key, words in (names or {}).items()}
         words = cell.format_map(context) if cell else number(row["value"])
@@ -164,9 +217,13 @@ def crossed_rows(
 
 
 def against(result: dict[str, Any], method: str, metric: str, title: str) -> Html:
-    """The gains of a method over each of its baselines: a row a baseline, a column an instance, with intervals; the
-    title may say ``{method}``."""
-    rows = [row for row in result["rows"] if (row["method"], row["metric"]) == (method, metric) and "baseline" in row]
+    """The gains of a method over each of its baselines: a row a baseline, a column an instance,
+    with intervals; the title may say ``{method}``."""
+    rows = [
+        row
+        for row in result["rows"]
+        if (row["method"], row["metric"]) == (method, metric) and "baseline" in row
+    ]
     repeated = _repeated(result)
     cells = {(row["baseline"], row["instance"]): _cell({"ours": row}, repeated) for row in rows}
     return crossed(title.format(method=method), cells, key=True)
@@ -178,7 +235,10 @@ def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> H
     body = ""
     for first, *rest in rows:
         shown = [number(cell.item() if hasattr(cell, "item") else cell) for cell in rest]
-        cells = "".join(f"<td{' class=lm-wrap' if len(cell) > 30 else ''}>{escaped(cell)}</td>" for cell in shown)
+        cells = "".join(
+            f"<td{' class=lm-wrap' if len(cell) > 30 else ''}>{escaped(cell)}</td>"
+            for cell in shown
+        )
         body += f'<tr><th scope="row">{escaped(number(first))}</th>{cells}</tr>'
     return simple_table(title, head_row(head), Html(body))
 
@@ -190,15 +250,18 @@ def head_row(names: Iterable[str]) -> Html:
 
 
 def simple_table(caption: str, head: Html, body: Html, *, key: bool = False) -> Html:
-    """A table in a box of its own that scrolls sideways on a narrow screen; `head` and `body` are its rows."""
+    """A table in a box of its own that scrolls sideways on a narrow screen; `head` and `body` are
+    its rows."""
     return Html(
-        f'<div class="lm-table" style="overflow-x:auto"><table class="table{" lm-key" if key else ""}">'
+        '<div class="lm-table" style="overflow-x:auto"><table'
+        f' class="table{" lm-key" if key else ""}">'
         f"<caption>{escaped(caption)}</caption><thead>{escaped(head)}</thead><tbody>{escaped(body)}</tbody></table></div>"
     )
 
 
 def number(value: Any) -> str:
-    """A value as text: four digits within four decimals, two below a thousandth, a dash for nothing."""
+    """A value as text: four digits within four decimals, two below a thousandth, a dash for
+    nothing."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -236,8 +299,11 @@ ALONE = "n = 1"
 
 
 def _repeated(result: dict[str, Any]) -> set[str]:
-    """The metrics that some cell of a result has of more than one run; rows of all instances together are no cells."""
-    return {row["metric"] for row in result["rows"] if row.get("n", 0) > 1 and row["instance"] != "all"}
+    """The metrics that some cell of a result has of more than one run; rows of all instances
+    together are no cells."""
+    return {
+        row["metric"] for row in result["rows"] if row.get("n", 0) > 1 and row["instance"] != "all"
+    }
 
 
 def _alone(row: dict[str, Any], repeated: set[str]) -> bool:
@@ -246,17 +312,22 @@ def _alone(row: dict[str, Any], repeated: set[str]) -> bool:
 
 
 def _cell(origins: dict[str, dict[str, Any]], repeated: set[str]) -> Html:
-    """Our value, its interval, or that it is of one run where others of its metric are `repeated`; the paper's."""
+    """Our value, its interval, or that it is of one run where others of its metric are `repeated`;
+    the paper's."""
     lines = []
     if "ours" in origins:
         row = origins["ours"]
         lines.append(f"<b>{escaped(number(row['value']))}</b>")
         if row.get("low") is not None and row.get("high") is not None and row["low"] != row["high"]:
-            lines.append(f'<span class="lm-interval">{number(row["low"])} to {number(row["high"])}</span>')
+            lines.append(
+                f'<span class="lm-interval">{number(row["low"])} to {number(row["high"])}</span>'
+            )
         if _alone(row, repeated):
             lines.append(f'<span class="lm-interval">{ALONE}</span>')
     if "paper" in origins:
-        lines.append(f'<span class="lm-paper">paper {escaped(number(origins["paper"]["value"]))}</span>')
+        lines.append(
+            f'<span class="lm-paper">paper {escaped(number(origins["paper"]["value"]))}</span>'
+        )
     return Html("<br>".join(lines))
 
 

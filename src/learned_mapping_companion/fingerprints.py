@@ -1,8 +1,10 @@
-"""The behaviour of every method on small frozen instances: a result is fresh while its methods still do the same.
+"""The behaviour of every method on small frozen instances: a result is fresh while its methods
+still do the same.
 
-A fingerprint is what a method ends with on the frozen instances of ``data/fingerprints``, with a fixed seed and a fixed
-number of samples: the costs by the independent validator, to six digits. Its digest also covers the method's `version`
-and the files it has learned from. A function renamed, a file moved or a comment edited changes none of it.
+A fingerprint is what a method ends with on the frozen instances of ``data/fingerprints``, with a
+fixed seed and a fixed number of samples: the costs by the independent validator, to six digits. Its
+digest also covers the method's `version` and the files it has learned from. A function renamed, a
+file moved or a comment edited changes none of it.
 
 The stored fingerprints, ``data/fingerprints/fingerprints.json``, are made by ``lmap fingerprint``;
 the test suite holds them to what the methods do. Listing what is stale only reads files.
@@ -24,7 +26,8 @@ from learned_mapping_companion.artifact import Run, function_of, read_table
 SCHEMA = "learned-mapping/fingerprints/1"
 DIGITS = 6
 SEED = 20
-SAMPLES = {"mmap": 40, "mcm": 40, "silicon": 40, "regal": 120}  # What a search may evaluate on each instance.
+# What a search may evaluate on each instance.
+SAMPLES = {"mmap": 40, "mcm": 40, "silicon": 40, "regal": 120}
 _TABLE = read_table("fingerprints.yml")
 INSTANCES: dict[str, list[tuple[str, dict[str, Any]]]] = _TABLE["instances"]
 """Problem -> files of ``data/fingerprints``, and the options of their tasks."""
@@ -37,7 +40,8 @@ PROBES: dict[str, tuple[str, str, dict[str, Any]]] = _TABLE["probes"]
 CLOCKS = ("seconds", "x", "rate", "peak_bytes")
 """Numbers that a run measures with a clock: never part of a fingerprint, nor of a comparison."""
 FIRST_NAMES = {"needed_bytes": "peak_bytes"}
-"""Costs that stored fingerprints know by another name: of a silicon task, in the place of what the model has there."""
+"""Costs that stored fingerprints know by another name: of a silicon task, in the place of what the
+model has there."""
 
 
 def path() -> Path:
@@ -55,7 +59,8 @@ def key_of(run: Run) -> str:
 
 
 def turns_on_last_bits(run: Run) -> bool:
-    """Whether a run asks a network or an eigenvector, whose last bits differ from processor to processor."""
+    """Whether a run asks a network or an eigenvector, whose last bits differ from processor to
+    processor."""
     return any(fnmatch.fnmatchcase(key_of(run), pattern) for pattern in _TABLE["last_bits"])
 
 
@@ -72,7 +77,8 @@ def with_network(key: str) -> str:
 
 
 def current() -> dict[str, str]:
-    """Key -> digest of every stored fingerprint, with the files it covers as they are now; reads files only."""
+    """Key -> digest of every stored fingerprint, with the files it covers as they are now; reads
+    files only."""
     return {key: _digest(key, entry["costs"], entry["version"]) for key, entry in entries().items()}
 
 
@@ -103,8 +109,9 @@ _sha256 = kept_while_unchanged(file_sha256)
 
 
 def measure(keys: Collection[str] = (), progress: Any = None) -> dict[str, dict[str, Any]]:
-    """Lets methods play the frozen instances: key -> costs and version; of all whose networks are there, or of `keys`.
-    Raises `InputError` for an unknown key, or one that is asked for by name and whose network is missing."""
+    """Lets methods play the frozen instances: key -> costs and version; of all whose networks are
+    there, or of `keys`. Raises `InputError` for an unknown key, or one that is asked for by name
+    and whose network is missing."""
     known = [key for key in _known() if not keys or key in keys]
     for key in keys:
         if key not in known:
@@ -143,9 +150,18 @@ def _play(key: str) -> dict[str, Any]:
 
 
 def costs_of(verdict: Verdict) -> dict[str, float]:
-    """The costs of a verdict as a fingerprint has them: rounded, under the names of `FIRST_NAMES`."""
-    renamed = {first: verdict.costs[name] for name, first in FIRST_NAMES.items() if name in verdict.costs}
-    return rounded({name: cost for name, cost in (dict(verdict.costs) | renamed).items() if name not in FIRST_NAMES})
+    """The costs of a verdict as a fingerprint has them: rounded, under the names of
+    `FIRST_NAMES`."""
+    renamed = {
+        first: verdict.costs[name] for name, first in FIRST_NAMES.items() if name in verdict.costs
+    }
+    return rounded(
+        {
+            name: cost
+            for name, cost in (dict(verdict.costs) | renamed).items()
+            if name not in FIRST_NAMES
+        }
+    )
 
 
 def _probe(task: str) -> dict[str, Any]:
@@ -154,13 +170,18 @@ def _probe(task: str) -> dict[str, Any]:
         from learned_mapping_companion.regal.graphs import graph_names
 
         config = config | {"graphs": list(graph_names("synthetic", "small"))[:1]}
-    return {"costs": rounded(without_clocks(function_of(task)(method, instance, config, SEED))), "version": 1}
+    return {
+        "costs": rounded(without_clocks(function_of(task)(method, instance, config, SEED))),
+        "version": 1,
+    }
 
 
 def without_clocks(value: Any) -> Any:
     """JSON without what a clock measured: by name, or by an ending such as ``_seconds``."""
     if isinstance(value, Mapping):
-        clocked = {key for key in value if key in CLOCKS or key.endswith(("_seconds", "_per_second"))}
+        clocked = {
+            key for key in value if key in CLOCKS or key.endswith(("_seconds", "_per_second"))
+        }
         return {key: without_clocks(item) for key, item in value.items() if key not in clocked}
     if isinstance(value, list | tuple):
         return [without_clocks(item) for item in value]
@@ -168,7 +189,8 @@ def without_clocks(value: Any) -> Any:
 
 
 def rounded(value: Any) -> Any:
-    """JSON with floats to `DIGITS` significant digits, so that another processor's last bits do not matter."""
+    """JSON with floats to `DIGITS` significant digits, so that another processor's last bits do not
+    matter."""
     if isinstance(value, Mapping):
         return {str(key): rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -185,6 +207,7 @@ def changed(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def store(measured: Mapping[str, Mapping[str, Any]], *, only_these: bool = True) -> None:
-    """Writes the fingerprints; with `only_these` off, those measured replace theirs and the others stay."""
+    """Writes the fingerprints; with `only_these` off, those measured replace theirs and the others
+    stay."""
     merged = ({} if only_these else entries()) | dict(measured)
     write_json(path(), {"schema": SCHEMA, "methods": dict(sorted(merged.items()))}, indent=1)

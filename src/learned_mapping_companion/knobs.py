@@ -1,4 +1,5 @@
-"""Sliders and menus over the parameters of a chapter's cell, in JupyterLab; in the rendered book its defaults alone."""
+"""Sliders and menus over the parameters of a chapter's cell, in JupyterLab; in the rendered book
+its defaults alone."""
 
 import inspect
 import os
@@ -18,10 +19,16 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
     new answer, and beneath it the one before. A button turns all knobs back.
 
     Args:
-      shown: returns what is displayed, or a tuple of that; its defaults are where the knobs stand first.
-      **choices: for each knob, a parameter with a default, its range (least, most, step) or a list of values.
+      shown: returns what is displayed, or a tuple of that; its defaults are where the knobs stand
+        first.
+      **choices: for each knob, a parameter with a default, its range (least, most, step) or a list
+        of values.
     """
-    defaults = {name: p.default for name, p in inspect.signature(shown).parameters.items() if p.default is not p.empty}
+    defaults = {
+        name: p.default
+        for name, p in inspect.signature(shown).parameters.items()
+        if p.default is not p.empty
+    }
     if unknown := set(choices) - set(defaults):
         raise TypeError(f"no parameters with a default: {', '.join(sorted(unknown))}")
     if os.environ.get(STATIC):
@@ -35,7 +42,10 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
     back = ipywidgets.Button(description="Turn back")
     display(*turned.values(), back)
     pieces = _pieces(shown(**defaults))
-    places = [display(piece, display_id=True) for piece in (*pieces, Markdown(""), *[Markdown("")] * len(pieces))]
+    places = [
+        display(piece, display_id=True)
+        for piece in (*pieces, Markdown(""), *[Markdown("")] * len(pieces))
+    ]
     latest = [named_values(defaults, choices), pieces]
     settled = [True]
 
@@ -48,7 +58,9 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
         except Exception as fault:  # the reader may turn a knob to where there is no answer
             output = Markdown(f"*No answer here: {fault}*")
         rows = (*_pieces(output), *[Markdown("")] * len(pieces))[: len(pieces)]
-        for place, piece in zip(places, (*rows, Markdown(f"*Before, with {latest[0]}:*"), *latest[1]), strict=True):
+        for place, piece in zip(
+            places, (*rows, Markdown(f"*Before, with {latest[0]}:*"), *latest[1]), strict=True
+        ):
             place.update(piece)
         latest[:] = named_values(values, choices), rows
 
@@ -74,8 +86,11 @@ def _knob(name: str, value: Any, choice: Sequence[Any]) -> Any:
     wide = {"description_width": "9em"}
     common = {"value": value, "description": name.replace("_", " "), "style": wide}
     if isinstance(choice, list):
-        named = [(" ".join(map(str, one)) if isinstance(one, tuple) else str(one), one) for one in choice]
-        return ipywidgets.Dropdown(options=named, **common)  # a bare pair would be taken for a name and a value
+        named = [
+            (" ".join(map(str, one)) if isinstance(one, tuple) else str(one), one) for one in choice
+        ]
+        # a bare pair would be taken for a name and a value
+        return ipywidgets.Dropdown(options=named, **common)
     least, most, step = choice
     kind = ipywidgets.IntSlider if isinstance(value, int) else ipywidgets.FloatSlider
     return kind(min=least, max=most, step=step, continuous_update=False, **common)

@@ -22,9 +22,9 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
     """One row per artifact, from its stored result of a profile.
 
     Returns:
-      Rows with ``id``, ``paper``, ``title``, ``command``, ``state`` (fresh, stale, not yet run or damaged), ``changed``
-      (why it is stale) and, None where nothing is stored, ``profile``, ``seeds``, ``created``, ``seconds``,
-      ``peak_bytes``, ``runs``, ``validated``.
+      Rows with ``id``, ``paper``, ``title``, ``command``, ``state`` (fresh, stale, not yet run or
+      damaged), ``changed`` (why it is stale) and, None where nothing is stored, ``profile``,
+      ``seeds``, ``created``, ``seconds``, ``peak_bytes``, ``runs``, ``validated``.
     """
     rows = []
     for artifact_id, entry in TABLE.items():
@@ -35,7 +35,11 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
             result, fault = None, str(error)
         paper = PAPERS[artifact_id.partition(".")[0]]
         row: dict[str, Any] = {"id": artifact_id, "paper": paper, "title": entry["title"]}
-        more = "" if result is None or result["seeds"] == DEFAULT_SEEDS[profile] else f" --seeds {result['seeds']}"
+        more = (
+            ""
+            if result is None or result["seeds"] == DEFAULT_SEEDS[profile]
+            else f" --seeds {result['seeds']}"
+        )
         row["command"] = f"lmap make {artifact_id} --profile {profile}{more}"
         row["changed"] = [fault] * bool(fault) if result is None else results.staleness(result)
         row["state"] = "not yet run" if result is None else "stale" if row["changed"] else "fresh"
@@ -48,20 +52,25 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
 
 
 def page_of(artifact_id: str) -> str:
-    """The page of the book, and the section of it, that shows an artifact or uses it first; the ledger where none does.
+    """The page of the book, and the section of it, that shows an artifact or uses it first; the
+    ledger where none does.
 
     Its verdict goes before a table of it, and both before a cell that only reads it.
     """
     book = project_folder() / "book"
     pages = {
-        path: path.read_text(encoding="utf-8") for folder in ("*/*.md", "*.md") for path in sorted(book.glob(folder))
+        path: path.read_text(encoding="utf-8")
+        for folder in ("*/*.md", "*.md")
+        for path in sorted(book.glob(folder))
     }
     for form in ("```{{sentence}} {}\n", 'show("{}"', '"{}"', "`{}`"):
         for path, text in pages.items():
             at = text.find(form.format(artifact_id))
             if at >= 0:
                 headings = re.findall(r"^#{1,3} (.+)$", text[:at], re.M)
-                anchor = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-") if headings else ""
+                anchor = (
+                    re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-") if headings else ""
+                )
                 return f"{path.relative_to(book).with_suffix('').as_posix()}.html#{anchor}"
     return "ledger.html"
 
@@ -72,8 +81,9 @@ def ledger_table(profile: str = "full") -> Html:
     body = ""
     for row in entries(profile):
         missing = row["created"] is None
+        colour = "fresh" if row["state"] == "fresh" else "stale"
         cells = [
-            f'<span class="lm-{"fresh" if row["state"] == "fresh" else "stale"}">{escaped(row["state"])}</span>',
+            f'<span class="lm-{colour}">{escaped(row["state"])}</span>',
             "–" if missing else f"{minutes(row['seconds'])}<br>{plural(row['runs'], 'run')}",
             "–" if missing else f"{row['peak_bytes'] / 2**20:,.0f} MiB",
             "–" if missing else escaped(row["created"][:10]),
@@ -92,30 +102,42 @@ TOLERANCE = 1e-9
 
 def repeatable(record: Mapping[str, Any]) -> bool:
     """Whether a run is limited by samples alone."""
-    return record["task"] not in OTHER_TASKS and not any(name in record["config"] for name in CLOCKED)
+    return record["task"] not in OTHER_TASKS and not any(
+        name in record["config"] for name in CLOCKED
+    )
 
 
 def of_another_processor(record: Mapping[str, Any]) -> bool:
-    """Whether a run turns on last bits and was not made on this model of processor: here it may end elsewhere."""
-    return record.get("cpu") != cpu_model() and fingerprints.turns_on_last_bits(Run(*(record[name] for name in RUN)))
+    """Whether a run turns on last bits and was not made on this model of processor: here it may end
+    elsewhere."""
+    return record.get("cpu") != cpu_model() and fingerprints.turns_on_last_bits(
+        Run(*(record[name] for name in RUN))
+    )
 
 
 def choose(count: int, seed: int) -> tuple[list[dict[str, Any]], int]:
-    """Records of runs that can be repeated here, drawn without repetition, fewer where there are not so many; and how
-    many are `of_another_processor`."""
-    records = [record for name in TABLE for record in read_records(results.runs_path(name)).values()]
+    """Records of runs that can be repeated here, drawn without repetition, fewer where there are
+    not so many; and how many are `of_another_processor`."""
+    records = [
+        record for name in TABLE for record in read_records(results.runs_path(name)).values()
+    ]
     records = [record for record in records if repeatable(record)]
     here = [record for record in records if not of_another_processor(record)]
     return random.Random(seed).sample(here, min(count, len(here))), len(records) - len(here)
 
 
 def differences(record: Mapping[str, Any]) -> list[str]:
-    """A run computed again: where what the stored one keeps is another now, what a clock measured apart."""
+    """A run computed again: where what the stored one keeps is another now, what a clock measured
+    apart."""
     outcome = perform({name: record[name] for name in RUN})
     if "error" in outcome:
         return [outcome["error"]]
-    old, new = (fingerprints.without_clocks(value) for value in (record["result"], outcome["result"]))
-    return list(_compare(old, {name: value for name, value in new.items() if name in old}, "result"))
+    old, new = (
+        fingerprints.without_clocks(value) for value in (record["result"], outcome["result"])
+    )
+    return list(
+        _compare(old, {name: value for name, value in new.items() if name in old}, "result")
+    )
 
 
 def _compare(old: Any, new: Any, where: str) -> Iterator[str]:

@@ -26,12 +26,15 @@ def provenance(artifact_id: str) -> Html:
 
 
 def show(artifact_id: str, drawn: str = "", **options: Any) -> Any:
-    """The stored result of an artifact: its usual figure, or its table with the paper's numbers and its provenance.
+    """The stored result of an artifact: its usual figure, or its table with the paper's numbers and
+    its provenance.
 
     Args:
       artifact_id: such as ``mmap.table2``.
-      drawn: which of its entries in ``shown.yml``, by the function's name, or ``table``; the first where none is named.
-      **options: of that function, and ``methods``, whose rows are shown; with ``metrics``, those of `display.table`.
+      drawn: which of its entries in ``shown.yml``, by the function's name, or ``table``; the first
+        where none is named.
+      **options: of that function, and ``methods``, whose rows are shown; with ``metrics``, those of
+        `display.table`.
     """
     entries, result = read_table("shown.yml").get(artifact_id, {}), results.stored(artifact_id)
     places = {entry.rpartition(":")[2]: entry for entry in (*entries, "table")}
@@ -55,8 +58,12 @@ PARTS = {
     "result": lambda result: result,
     "rows": lambda result: result["rows"],
     "paper": lambda result: result["paper"],
-    "program": lambda result: import_module(f"{PACKAGE}.mmap.tables").workload(result["rows"][0]["instance"]),
+    "program": lambda result: import_module(f"{PACKAGE}.mmap.tables").workload(
+        result["rows"][0]["instance"]
+    ),
     "bounds": lambda result: import_module(f"{PACKAGE}.mmap.tables").proven(),
-    "tree": lambda result: import_module(f"{PACKAGE}.figures.mmap_inside").most_changed(result["rows"]),
+    "tree": lambda result: import_module(f"{PACKAGE}.figures.mmap_inside").most_changed(
+        result["rows"]
+    ),
 }
 """The value of a parameter of this name in a function of ``shown.yml``."""

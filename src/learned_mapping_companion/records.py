@@ -1,7 +1,9 @@
-"""Records of runs: JSON lines, one file an artifact; each is on the disk before the next run starts.
+"""Records of runs: JSON lines, one file an artifact; each is on the disk before the next run
+starts.
 
-Of two lines with one digest the later counts. A line that was cut off, or is no record, counts as a run not yet done.
-Every change of a file holds a lock on its folder, so that two processes may write records of one artifact.
+Of two lines with one digest the later counts. A line that was cut off, or is no record, counts as a
+run not yet done. Every change of a file holds a lock on its folder, so that two processes may write
+records of one artifact.
 """
 
 import fcntl
@@ -14,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.json_io import check_writable, expect_schema, parse_json, read_bytes, write_bytes
+from learned_mapping.programs.json_io import (
+    check_writable,
+    expect_schema,
+    parse_json,
+    read_bytes,
+    write_bytes,
+)
 from learned_mapping_companion.artifact import RUN, Run
 
 SCHEMA = "learned-mapping/run/1"
@@ -35,18 +43,25 @@ def record_of(run: Run, outcome: Record, fingerprint: str) -> Record:
 
 
 def parse_record(line: bytes, source: object) -> Record:
-    """The record in a line; raises `InputError` where the line is none, or its digest is another run's."""
+    """The record in a line; raises `InputError` where the line is none, or its digest is another
+    run's."""
     node = parse_json(line, source)
     expect_schema(node, "run")
     record = node.value
     try:
         if Run(*(record[name] for name in RUN)).digest != record["digest"]:
             raise InputError(source, "digest", f"{record['digest']!r} is another run's")
-        whole = isinstance(record["result"], dict) and record["result"] and isinstance(record["fingerprint"], str)
+        whole = (
+            isinstance(record["result"], dict)
+            and record["result"]
+            and isinstance(record["fingerprint"], str)
+        )
         if not (whole and record["seconds"] >= 0 and record["peak_bytes"] >= 0):
             raise InputError(source, "result", "is not that of a whole run")
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(source, "", f"is no record of a run ({type(error).__name__}: {error})") from None
+        raise InputError(
+            source, "", f"is no record of a run ({type(error).__name__}: {error})"
+        ) from None
     return record
 
 
@@ -77,7 +92,9 @@ def faults(path: str | os.PathLike) -> Iterator[InputError]:
         try:
             parse_record(line, path)
         except InputError as error:
-            yield InputError(path, f"line {number}{', ' * bool(error.field)}{error.field}", error.fault)
+            yield InputError(
+                path, f"line {number}{', ' * bool(error.field)}{error.field}", error.fault
+            )
 
 
 def read_record(path: str | os.PathLike, run: Run) -> Record | None:
@@ -96,10 +113,14 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def append_record(path: str | os.PathLike, record: Record) -> None:
-    """Adds a record, on the disk before it returns; after a line that was cut off it starts a new one."""
+    """Adds a record, on the disk before it returns; after a line that was cut off it starts a new
+    one."""
     path = Path(path)
     check_writable(path.parent)
-    line = json.dumps(record, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    line = (
+        json.dumps(record, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
+        + b"\n"
+    )
     with locked(path.parent):
         try:
             with open(path, "a+b") as stream:
@@ -114,11 +135,15 @@ def append_record(path: str | os.PathLike, record: Record) -> None:
 
 
 def tidy_records(path: str | os.PathLike) -> None:
-    """Rewrites a file as it would be had it been written at once: each run's last record, in the order of digests."""
+    """Rewrites a file as it would be had it been written at once: each run's last record, in the
+    order of digests."""
     path = Path(path)
     if not path.exists():
         return
     with locked(path.parent):
         records = read_records(path)
-        lines = (json.dumps(records[key], separators=(",", ":"), ensure_ascii=False) for key in sorted(records))
+        lines = (
+            json.dumps(records[key], separators=(",", ":"), ensure_ascii=False)
+            for key in sorted(records)
+        )
         write_bytes(path, "".join(f"{line}\n" for line in lines).encode())

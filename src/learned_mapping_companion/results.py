@@ -1,4 +1,5 @@
-"""Stored results: one file per artifact, made from the records of its runs and validated whenever it is read."""
+"""Stored results: one file per artifact, made from the records of its runs and validated whenever
+it is read."""
 
 import contextlib
 import datetime
@@ -33,7 +34,18 @@ SCHEMA = "learned-mapping/result/1"
 MAX_SEEDS = 10_000
 MAX_ROWS = 1_000_000
 LARGEST = 1e300
-LIBRARIES = ("numpy", "scipy", "numba", "jax", "dm-haiku", "optax", "mctx", "jraph", "ortools", "networkx")
+LIBRARIES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "jax",
+    "dm-haiku",
+    "optax",
+    "mctx",
+    "jraph",
+    "ortools",
+    "networkx",
+)
 """Whose versions decide numbers."""
 
 
@@ -42,7 +54,8 @@ class InvalidSolutionsError(LearnedMappingError):
 
 
 def results_folder(profile: str) -> Path:
-    """The folder of a profile's results; the ``full`` ones are part of the project. Raises `InputError` for none."""
+    """The folder of a profile's results; the ``full`` ones are part of the project. Raises
+    `InputError` for none."""
     if profile not in PROFILES:
         raise InputError("profile", "", f"{profile!r} is none of {', '.join(PROFILES)}")
     return (data_folder() if profile == "full" else build_folder() / profile) / "results"
@@ -72,20 +85,24 @@ def make(
     limit: TimeLimit | None = None,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Performs the runs an artifact lacks, makes its parts, assembles its result, stores and returns it.
+    """Performs the runs an artifact lacks, makes its parts, assembles its result, stores and
+    returns it.
 
     Args:
       artifact: itself, or its id.
       profile: one of `PROFILES`.
-      seeds: runs per method and instance, its parts' too; None for the stored parts' numbers, else the profile's.
-      long: perform the runs that take hours too; without, an artifact is assembled from those of them that are there.
+      seeds: runs per method and instance, its parts' too; None for the stored parts' numbers, else
+        the profile's.
+      long: perform the runs that take hours too; without, an artifact is assembled from those of
+        them that are there.
       only, instances: perform the runs of these methods, on these instances; of all where empty.
       jobs, cluster, reuse_stale, limit, progress: as in `runs.execute`.
 
     Raises:
       InputError: an unknown artifact, profile, method or instance, or a bad number.
       RunsFailedError: some runs failed; a second call performs only those.
-      RunsMissingError: by `only`, `instances` or `limit` not all runs are there yet; nothing is assembled.
+      RunsMissingError: by `only`, `instances` or `limit` not all runs are there yet; nothing is
+        assembled.
       InvalidSolutionsError: a validator refused a solution; nothing is stored.
     """
     results_folder(profile)  # which has to be one
@@ -96,7 +113,9 @@ def make(
         raise InputError("--seeds", "", f"must be between 1 and {MAX_SEEDS}, got {seeds}")
     plan = artifact.plan(profile, seeds)
     chosen, known_fingerprints = _choice(plan, only, instances), fingerprints.current()
-    options = dict(jobs=jobs, cluster=cluster, reuse_stale=reuse_stale, limit=limit, progress=progress)
+    options = dict(
+        jobs=jobs, cluster=cluster, reuse_stale=reuse_stale, limit=limit, progress=progress
+    )
     records = execute(
         plan,
         store=runs_path(artifact.id, profile),
@@ -114,7 +133,10 @@ def make(
     try:
         assembled = artifact.assemble(profile, records)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
-        fault = f"a record does not fit its artifact ({type(error).__name__}: {error}); make it again without it"
+        fault = (
+            f"a record does not fit its artifact ({type(error).__name__}: {error}); make it again"
+            " without it"
+        )
         raise InputError(runs_path(artifact.id, profile), "result", fault) from error
     distinct = {record["digest"]: record for record in records}.values()
     sets = DATA.get(artifact.id, DATA.get(artifact.id.partition(".")[0], ()))
@@ -129,8 +151,10 @@ def make(
         "machine": machine() | _rates(records),
         "versions": versions(),
         "fingerprints": _fingerprints_of(records, parts),
-        "data": {name: data_digest(name) for name in sets}
-        | {part: part_digest(part, profile) for part in artifact.parts},
+        "data": (
+            {name: data_digest(name) for name in sets}
+            | {part: part_digest(part, profile) for part in artifact.parts}
+        ),
         "rows": assembled["rows"],
         "paper": reported(artifact.id),
         "validated": int(assembled["validated"]),
@@ -139,7 +163,8 @@ def make(
     }
     if result["invalid"]:
         raise InvalidSolutionsError(
-            f"{artifact.id}: {result['invalid']} of {result['validated']} solutions are invalid; nothing is stored"
+            f"{artifact.id}: {result['invalid']} of {result['validated']} solutions are invalid;"
+            " nothing is stored"
         )
     path = result_path(artifact.id, profile)
     check_result(Node(result, path), artifact.id)
@@ -147,14 +172,22 @@ def make(
     return result
 
 
-def _choice(plan: Sequence[Run], only: Collection[str], instances: Collection[str]) -> Callable[[Run], bool]:
+def _choice(
+    plan: Sequence[Run], only: Collection[str], instances: Collection[str]
+) -> Callable[[Run], bool]:
     """Whether a run is of one of these methods and instances; all are where none is named."""
     for option, names, key in (("--only", only, "method"), ("--instances", instances, "instance")):
         known = list(dict.fromkeys(getattr(run, key) for run in plan))
         for name in names:
             if name not in known:
-                raise InputError(option, "", f"no run has the {key} {name!r}; there are: {', '.join(known) or 'none'}")
-    return lambda run: (not only or run.method in only) and (not instances or run.instance in instances)
+                raise InputError(
+                    option,
+                    "",
+                    f"no run has the {key} {name!r}; there are: {', '.join(known) or 'none'}",
+                )
+    return lambda run: (
+        (not only or run.method in only) and (not instances or run.instance in instances)
+    )
 
 
 DATA = {"mmap": ("compiled",), "mcm": ("mcm-graphs", "mcm-bert"), "regal": ("regal-graphs",)}
@@ -162,12 +195,17 @@ DATA |= {"mcm.headroom": ("mcm-headroom",), "mcm.fresh": ("mcm-fresh",)}
 """Paper, or artifact where it has its own -> the data sets that artifacts are made from."""
 
 
-def _fingerprints_of(records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Key -> digest of what each method of a result did when its runs were made, ``none`` where nobody had stored it;
-    an older one is not passed over."""
+def _fingerprints_of(
+    records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]
+) -> dict[str, str]:
+    """Key -> digest of what each method of a result did when its runs were made, ``none`` where
+    nobody had stored it; an older one is not passed over."""
     digests: dict[str, str] = {}
     now = fingerprints.current()
-    pairs = [(fingerprints.key_of(Run(*(record[name] for name in RUN))), record["fingerprint"]) for record in records]
+    pairs = [
+        (fingerprints.key_of(Run(*(record[name] for name in RUN))), record["fingerprint"])
+        for record in records
+    ]
     pairs += [pair for part in parts for pair in part["fingerprints"].items()]
     for key, digest in pairs:
         if key not in fingerprints.NO_METHOD and digests.get(key) in (None, now.get(key)):
@@ -182,7 +220,8 @@ def data_digest(name: str) -> str:
 
 
 def part_digest(artifact_id: str, profile: str) -> str:
-    """The digest of what a stored result says: its rows and counts; empty where nothing whole is stored."""
+    """The digest of what a stored result says: its rows and counts; empty where nothing whole is
+    stored."""
     path = result_path(artifact_id, profile)
     with contextlib.suppress(InputError):
         return _said(path) if path.exists() else ""
@@ -192,19 +231,30 @@ def part_digest(artifact_id: str, profile: str) -> str:
 @kept_while_unchanged
 def _said(path: Path) -> str:
     value = parse_json(read_bytes(path), path).value
-    said = [value.get(name) for name in ("rows", "validated", "invalid")] if isinstance(value, dict) else []
+    said = (
+        [value.get(name) for name in ("rows", "validated", "invalid")]
+        if isinstance(value, dict)
+        else []
+    )
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def machine() -> dict[str, Any]:
-    """The machine without its name: cores this process may use, memory in bytes, the processor's model."""
+    """The machine without its name: cores this process may use, memory in bytes, the processor's
+    model."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"system": platform.system(), "cpu": clock.cpu_model(), "cores": cores, "memory_bytes": memory}
+    return {
+        "system": platform.system(),
+        "cpu": clock.cpu_model(),
+        "cores": cores,
+        "memory_bytes": memory,
+    }
 
 
 def _rates(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The least and the largest `clock.rate` of the cores that performed the runs, of as many as have kept it."""
+    """The least and the largest `clock.rate` of the cores that performed the runs, of as many as
+    have kept it."""
     known = [record["rate"] for record in records if "rate" in record]
     return {"rates": [min(known), max(known)], "rated_runs": len(known)} if known else {}
 
@@ -221,7 +271,8 @@ def versions() -> dict[str, str]:
 
 
 CHECKED: set[tuple[Path, int]] = set()
-"""Files, and hashes of their bytes, that this process has found whole: a page reads a result a hundred times."""
+"""Files, and hashes of their bytes, that this process has found whole: a page reads a result a
+hundred times."""
 
 
 def load(artifact_id: str, profile: str = "full") -> dict[str, Any]:
@@ -242,19 +293,37 @@ def stored(artifact_id: str, profile: str = "full") -> dict[str, Any] | None:
 
 
 def staleness(result: dict[str, Any]) -> list[str]:
-    """Why a result is stale: the methods that behave differently now, those of which nobody knows, the data sets that
-    have changed, the parts that say something else now."""
+    """Why a result is stale: the methods that behave differently now, those of which nobody knows,
+    the data sets that have changed, the parts that say something else now."""
     now, then = fingerprints.current(), result["fingerprints"]
-    changed = [key if key in now else f"no fingerprint of {key}" for key in then if now.get(key) != then[key]]
+    changed = [
+        key if key in now else f"no fingerprint of {key}"
+        for key in then
+        if now.get(key) != then[key]
+    ]
     read = dict.fromkeys(TABLE.get(result["id"], {}).get("parts", ()), "") | result["data"]
-    digests = {name: data_digest(name) if name in SETS else part_digest(name, result["profile"]) for name in read}
+    digests = {
+        name: data_digest(name) if name in SETS else part_digest(name, result["profile"])
+        for name in read
+    }
     return changed + [name for name, digest in read.items() if digests[name] != digest]
 
 
 def check_result(node: Node, artifact_id: str) -> None:
-    """Raises `InputError` unless the value is a whole result of this artifact, free of invalid solutions."""
+    """Raises `InputError` unless the value is a whole result of this artifact, free of invalid
+    solutions."""
     top = node.object(
-        ("schema", "id", "profile", "seeds", "created", "seconds", "peak_bytes", "machine", "versions")
+        (
+            "schema",
+            "id",
+            "profile",
+            "seeds",
+            "created",
+            "seconds",
+            "peak_bytes",
+            "machine",
+            "versions",
+        )
         + ("fingerprints", "data", "rows", "paper", "validated", "invalid", "runs")
     )
     if top["id"].string() != artifact_id:
@@ -286,7 +355,8 @@ def check_result(node: Node, artifact_id: str) -> None:
 
 
 def _check_row(row: Node) -> None:
-    """A tidy row: three names, a value (a number, or a word where the metric is one), its interval, its count."""
+    """A tidy row: three names, a value (a number, or a word where the metric is one), its interval,
+    its count."""
     cells = row.mapping(100, ("instance", "method", "metric", "value"))
     for name in ("instance", "method", "metric"):
         cells[name].string()
@@ -305,12 +375,16 @@ def _check_row(row: Node) -> None:
 
 
 def select(result: dict[str, Any], where: str = "rows", **keys: Any) -> list[dict[str, Any]]:
-    """The rows of a result whose cells equal `keys`: ``select(result, instance="bert", metric="throughput")``."""
-    return [row for row in result[where] if all(row.get(name) == value for name, value in keys.items())]
+    """The rows of a result whose cells equal `keys`: ``select(result, instance="bert",
+    metric="throughput")``."""
+    return [
+        row for row in result[where] if all(row.get(name) == value for name, value in keys.items())
+    ]
 
 
 def value(result: dict[str, Any], where: str = "rows", **keys: Any) -> Any:
-    """The value of the one row whose cells equal `keys`; raises LookupError unless there is exactly one."""
+    """The value of the one row whose cells equal `keys`; raises LookupError unless there is exactly
+    one."""
     rows = select(result, where, **keys)
     if len(rows) != 1:
         raise LookupError(f"{len(rows)} rows of {result['id']} match {keys}")

@@ -1,4 +1,5 @@
-"""Executes runs as independent keyed tasks: in this process, in local worker processes, or on a Ray cluster.
+"""Executes runs as independent keyed tasks: in this process, in local worker processes, or on a Ray
+cluster.
 
 A record is stored as each run finishes; a run whose record is there is not redone. So an
 interrupted series goes on where it stopped, and a killed worker costs its own run only.
@@ -18,7 +19,13 @@ from typing import Any
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
 from learned_mapping.programs.json_io import check_writable
 from learned_mapping_companion.artifact import Run
-from learned_mapping_companion.records import append_record, read_records, record_of, task_of, tidy_records
+from learned_mapping_companion.records import (
+    append_record,
+    read_records,
+    record_of,
+    task_of,
+    tidy_records,
+)
 from learned_mapping_companion.worker import SINGLE_THREAD, begin, perform
 
 ATTEMPTS = 2  # A run whose worker dies is tried once more.
@@ -28,14 +35,17 @@ class RunsFailedError(LearnedMappingError):
     """Some runs failed; the records of all others are stored."""
 
     def __init__(self, failures: Sequence[tuple[Run, str]], done: int, total: int):
-        lines = [f"{run.method} on {run.instance}, seed {run.seed}: {fault}" for run, fault in failures]
+        lines = [
+            f"{run.method} on {run.instance}, seed {run.seed}: {fault}" for run, fault in failures
+        ]
         shown = "; ".join(lines[:5]) + (f"; and {len(lines) - 5} more" if len(lines) > 5 else "")
         unfinished = f" ({done} of {total} are there)" if done + len(lines) < total else ""
         super().__init__(f"{len(lines)} of {total} runs failed{unfinished}: {shown}")
 
 
 class RunsMissingError(UnfinishedError):
-    """Missing runs: not all were to be performed or had the time; the records of `done` of `total` are stored."""
+    """Missing runs: not all were to be performed or had the time; the records of `done` of `total`
+    are stored."""
 
     def __init__(self, label: str, done: int, total: int):
         self.done, self.total = done, total
@@ -85,8 +95,8 @@ def execute(
       store: file of the records (`records`).
       jobs: local worker processes, one thread each; 1 performs the runs in this process.
       cluster: address of a Ray cluster, instead of local processes.
-      fingerprint_of: digest of what the run's method does (`fingerprints`); kept in its record. A record of another
-        is redone.
+      fingerprint_of: digest of what the run's method does (`fingerprints`); kept in its record. A
+        record of another is redone.
       reuse_stale: use records of other fingerprints all the same.
       chosen: which of the runs to perform now, where they are not done.
       limit: no run is started that it does not allow; what is under way is finished.
@@ -115,12 +125,17 @@ def execute(
         if cluster is not None:
             outcomes = on_cluster(tasks, cluster, limit)
         elif jobs == 1 or len(tasks) == 1:
-            outcomes = ((run, perform(task_of(run))) for run in tasks if limit is None or limit.allows(run))
+            outcomes = (
+                (run, perform(task_of(run))) for run in tasks if limit is None or limit.allows(run)
+            )
         else:
             outcomes = in_processes(tasks, min(jobs, len(tasks)), limit)
         from tqdm import tqdm
 
-        failures, shown = [], {"desc": label, "unit": "run", "file": sys.stderr, "disable": not progress}
+        failures, shown = (
+            [],
+            {"desc": label, "unit": "run", "file": sys.stderr, "disable": not progress},
+        )
         with tqdm(total=len(distinct), initial=len(records), **shown) as bar:
             for run, outcome in outcomes:
                 if "error" in outcome:
@@ -145,7 +160,10 @@ def execute(
 def _one_core() -> Iterator[None]:
     """The environment that a worker is started with, for libraries read it when imported."""
     before = dict(os.environ)
-    os.environ.update(SINGLE_THREAD, XLA_FLAGS=f"{before.get('XLA_FLAGS', '')} {SINGLE_THREAD['XLA_FLAGS']}".strip())
+    os.environ.update(
+        SINGLE_THREAD,
+        XLA_FLAGS=f"{before.get('XLA_FLAGS', '')} {SINGLE_THREAD['XLA_FLAGS']}".strip(),
+    )
     try:
         yield
     finally:
@@ -153,8 +171,11 @@ def _one_core() -> Iterator[None]:
         os.environ.update(before)
 
 
-def in_processes(runs: Sequence[Run], jobs: int, limit: TimeLimit | None) -> Iterator[tuple[Run, dict[str, Any]]]:
-    """Yields (run, outcome) as the runs finish in `jobs` worker processes; none where `limit` let a run not start.
+def in_processes(
+    runs: Sequence[Run], jobs: int, limit: TimeLimit | None
+) -> Iterator[tuple[Run, dict[str, Any]]]:
+    """Yields (run, outcome) as the runs finish in `jobs` worker processes; none where `limit` let a
+    run not start.
 
     Each worker is a pool of its own, so that one that dies breaks no other's run.
     """
@@ -209,7 +230,9 @@ def in_processes(runs: Sequence[Run], jobs: int, limit: TimeLimit | None) -> Ite
             pool.shutdown()
 
 
-def on_cluster(runs: Sequence[Run], address: str, limit: TimeLimit | None) -> Iterator[tuple[Run, dict[str, Any]]]:
+def on_cluster(
+    runs: Sequence[Run], address: str, limit: TimeLimit | None
+) -> Iterator[tuple[Run, dict[str, Any]]]:
     """Yields (run, outcome) as the runs finish on the cluster at `address`, one core each.
 
     A run whose worker dies is tried once more, as in local processes. Under a `limit` no more runs
@@ -218,21 +241,29 @@ def on_cluster(runs: Sequence[Run], address: str, limit: TimeLimit | None) -> It
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no report to Ray's makers
     if address == "local":
-        raise InputError("--cluster", address, "would start a Ray of its own on this machine: --jobs N does the same")
+        raise InputError(
+            "--cluster",
+            address,
+            "would start a Ray of its own on this machine: --jobs N does the same",
+        )
     if address.rpartition(":")[0].strip("[]") in ("127.0.0.1", "localhost", "::1"):
         # Otherwise Ray puts the machine's outer address in the place of the loopback one.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
     except ImportError:
-        raise InputError("--cluster", "", "needs Ray: pip install -e '.[cluster]' in the checkout") from None
+        raise InputError(
+            "--cluster", "", "needs Ray: pip install -e '.[cluster]' in the checkout"
+        ) from None
     started_here = not ray.is_initialized()
     if started_here:
         try:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, RuntimeError, AssertionError) as error:
             fault = " ".join(str(error).split())[:200]
-            raise InputError("--cluster", "", f"no Ray cluster answers at {address!r} ({fault})") from None
+            raise InputError(
+                "--cluster", "", f"no Ray cluster answers at {address!r} ({fault})"
+            ) from None
     try:
         remote = ray.remote(num_cpus=1, max_retries=1)(_perform_remotely)
         queue, pending = deque(runs), {}

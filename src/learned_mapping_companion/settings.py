@@ -35,7 +35,9 @@ def policy() -> Html:
     """The settings of paper 2's policy that were tried on the validation graphs."""
     shown, rows = ("credit", "op_weight", "rollouts", "epochs", "learning_rate", "moved"), []
     for row in _read("mcm/policy.json")["grid"]:
-        start = ("with a start" if row["kind"] == "begun" else "uniform") + ("" if row["learning"] else ", frozen")
+        start = ("with a start" if row["kind"] == "begun" else "uniform") + (
+            "" if row["learning"] else ", frozen"
+        )
         words = "as in the tables" if row["usual"] else named_values(row, shown)
         rows.append((start, row["over_optimum"], row["factor_between_seeds"], words))
     return listing("After 1,000 samples", ["start", "of the optimum", "seeds", "settings"], rows)
@@ -44,7 +46,10 @@ def policy() -> Html:
 def silicon() -> Html:
     """The ranges in which the simulated silicon was calibrated, and what was chosen."""
     chosen = _read("mcm/silicon.json")
-    rows = [(_plain(name), low, high, chosen["best"][name]) for name, (low, high) in chosen["ranges"].items()]
+    rows = [
+        (_plain(name), low, high, chosen["best"][name])
+        for name, (low, high) in chosen["ranges"].items()
+    ]
     return listing("Calibration", ["", "least", "most", "chosen"], rows)
 
 
@@ -64,8 +69,17 @@ def laws() -> Html:
     """The use of each network's laws by the search, as printed and as validation graphs chose."""
     rows = []
     for name, entry in chosen()["variants"].items():
-        gaps = {variant_from({key: row[key] for key in row if key != GAP}): row[GAP] for row in entry["grid"]}
+        gaps = {
+            variant_from({key: row[key] for key in row if key != GAP}): row[GAP]
+            for row in entry["grid"]
+        }
         best = min(row[GAP] for row in entry.get("finalists", entry["grid"]))
         words = named_values(entry["chosen"], entry["chosen"])
-        rows.append((name.removeprefix("gnn "), words, entry["brkga_gap_percent"], gaps[PAPER], best))
-    return listing("Gaps on validation graphs, %", ["network", "chosen use", "BRKGA", "printed", "chosen"], rows)
+        rows.append(
+            (name.removeprefix("gnn "), words, entry["brkga_gap_percent"], gaps[PAPER], best)
+        )
+    return listing(
+        "Gaps on validation graphs, %",
+        ["network", "chosen use", "BRKGA", "printed", "chosen"],
+        rows,
+    )

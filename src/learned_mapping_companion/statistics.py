@@ -1,4 +1,5 @@
-"""Statistics over a handful of seeds: interquartile means, stratified bootstrap intervals, probability of improvement.
+"""Statistics over a handful of seeds: interquartile means, stratified bootstrap intervals,
+probability of improvement.
 
 After "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (Agarwal et al., 2021).
 Scores come per task (an instance) as the values of its runs (seeds). Every statistic takes the axis
@@ -50,7 +51,8 @@ def bootstrap_interval(
 
 
 def drawn_tasks(count: int) -> np.ndarray:
-    """[`RESAMPLES`, count] numbers of tasks drawn anew; the same at every call, so that all methods share them."""
+    """[`RESAMPLES`, count] numbers of tasks drawn anew; the same at every call, so that all methods
+    share them."""
     return np.random.default_rng(0).integers(0, count, size=(RESAMPLES, count))
 
 
@@ -68,23 +70,34 @@ def drawn_families(families: Sequence[str]) -> np.ndarray:
 
 
 def drawn_anew(
-    values: np.ndarray, tasks: np.ndarray, generator: np.random.Generator, trainings: Sequence[int] | None = None
+    values: np.ndarray,
+    tasks: np.ndarray,
+    generator: np.random.Generator,
+    trainings: Sequence[int] | None = None,
 ) -> np.ndarray:
-    """[b, n, runs, ...] of values [tasks, runs, ...]: those of the tasks [b, n] drawn, as by `drawn_tasks`, and, within
-    each, of its runs drawn anew. Methods that are compared share the tasks.
+    """[b, n, runs, ...] of values [tasks, runs, ...]: those of the tasks [b, n] drawn, as by
+    `drawn_tasks`, and, within each, of its runs drawn anew. Methods that are compared share the
+    tasks.
 
     Args:
-      trainings: the number of the training behind each run, of a method that was trained before it met the tasks. Then
-        trainings are drawn anew first, the same for every task, as many as there are, and of each its runs.
+      trainings: the number of the training behind each run, of a method that was trained before it
+        met the tasks. Then trainings are drawn anew first, the same for every task, as many as
+        there are, and of each its runs.
     """
     if trainings is None:
         runs = generator.integers(0, values.shape[1], size=(*tasks.shape, values.shape[1]))
         return values[tasks[..., None], runs]
-    members = [np.flatnonzero(np.asarray(trainings) == number) for number in dict.fromkeys(trainings)]
-    count = len(members) * -(-values.shape[1] // len(members))  # every training drawn has as many runs
+    members = [
+        np.flatnonzero(np.asarray(trainings) == number) for number in dict.fromkeys(trainings)
+    ]
+    # every training drawn has as many runs
+    count = len(members) * -(-values.shape[1] // len(members))
     drawn = generator.integers(0, len(members), size=(len(tasks), len(members)))
     drawn = np.repeat(drawn, count // len(members), axis=1)[:, None]
-    sizes, padded = np.array([len(runs) for runs in members]), np.zeros((len(members), values.shape[1]), int)
+    sizes, padded = (
+        np.array([len(runs) for runs in members]),
+        np.zeros((len(members), values.shape[1]), int),
+    )
     for number, runs in enumerate(members):
         padded[number, : len(runs)] = runs
     places = generator.integers(0, sizes[drawn], size=(*tasks.shape, count))
@@ -92,51 +105,76 @@ def drawn_anew(
 
 
 def resampled_means(
-    scores: Scores, tasks: np.ndarray, generator: np.random.Generator, trainings: Sequence[int] | None = None
+    scores: Scores,
+    tasks: np.ndarray,
+    generator: np.random.Generator,
+    trainings: Sequence[int] | None = None,
 ) -> np.ndarray:
     """[b] means over what is `drawn_anew` of the values of each task, of every task as many."""
-    return drawn_anew(np.array(list(scores.values()), dtype=np.float64), tasks, generator, trainings).mean(axis=(1, 2))
+    return drawn_anew(
+        np.array(list(scores.values()), dtype=np.float64), tasks, generator, trainings
+    ).mean(axis=(1, 2))
 
 
 def mean_over_tasks(scores: Scores) -> tuple[float, float, float]:
-    """(value, low, high) of the mean over tasks of a task's mean, however many runs each has; stratified bootstrap."""
+    """(value, low, high) of the mean over tasks of a task's mean, however many runs each has;
+    stratified bootstrap."""
     generator = np.random.default_rng(0)
     drawn = [_resampled(values, generator).mean(axis=1) for values in scores.values()]
-    return float(np.mean([np.mean(values) for values in scores.values()])), *percentiles(np.mean(drawn, axis=0))
+    return float(np.mean([np.mean(values) for values in scores.values()])), *percentiles(
+        np.mean(drawn, axis=0)
+    )
 
 
 def probability_of_improvement(scores: Scores, baseline: Scores) -> float:
-    """P(a run of one method beats a run of the other on the same task), a tie counting half, averaged over tasks.
+    """P(a run of one method beats a run of the other on the same task), a tie counting half,
+    averaged over tasks.
 
     Larger is better; negate costs. Both must hold the same tasks.
     """
     _check_tasks(scores, baseline)
-    return float(np.mean([_wins(np.asarray(scores[t])[None], np.asarray(baseline[t])[None])[0] for t in scores]))
+    return float(
+        np.mean(
+            [_wins(np.asarray(scores[t])[None], np.asarray(baseline[t])[None])[0] for t in scores]
+        )
+    )
 
 
 def improvement_interval(scores: Scores, baseline: Scores) -> tuple[float, float]:
     """Stratified bootstrap interval of `probability_of_improvement`: (low, high)."""
     _check_tasks(scores, baseline)
     generator = np.random.default_rng(0)
-    wins = [_wins(*(_resampled(side[task], generator) for side in (scores, baseline))) for task in scores]
+    wins = [
+        _wins(*(_resampled(side[task], generator) for side in (scores, baseline)))
+        for task in scores
+    ]
     return percentiles(np.mean(wins, axis=0))
 
 
 Trainings = tuple[Sequence[int] | None, Sequence[int] | None]
-"""Of the two methods of a contrast, the training behind each run, or None of a method that learns in its runs alone."""
+"""Of the two methods of a contrast, the training behind each run, or None of a method that learns
+in its runs alone."""
 
 
 def mean_ratio(
-    scores: Scores, baseline: Scores, *, over_tasks: bool = False, trainings: Trainings = (None, None)
+    scores: Scores,
+    baseline: Scores,
+    *,
+    over_tasks: bool = False,
+    trainings: Trainings = (None, None),
 ) -> tuple[float, float, float] | None:
-    """(value, low, high) of one method's mean over the other's, geometric mean over tasks; stratified bootstrap.
+    """(value, low, high) of one method's mean over the other's, geometric mean over tasks;
+    stratified bootstrap.
 
-    With `over_tasks` the tasks are drawn anew too, the same for both methods, not only the runs of each; and first of
-    all `trainings`, where a method was trained. None where a run's value is not positive: its ratio would say nothing.
+    With `over_tasks` the tasks are drawn anew too, the same for both methods, not only the runs of
+    each; and first of all `trainings`, where a method was trained. None where a run's value is not
+    positive: its ratio would say nothing.
     """
     if any(min(values) <= 0 for both in (scores, baseline) for values in both.values()):
         return None
-    value, low, high = (float(np.exp(end)) for end in _contrast(np.log, scores, baseline, over_tasks, trainings))
+    value, low, high = (
+        float(np.exp(end)) for end in _contrast(np.log, scores, baseline, over_tasks, trainings)
+    )
     return value, low, high
 
 
@@ -152,19 +190,27 @@ def ratio_over_families(
     for task in scores:
         groups.setdefault(families[task], []).append(task)
     sides = {
-        task: [np.log(_resampled(side[task], generator).mean(axis=1)) for side in (scores, baseline)] for task in scores
+        task: [
+            np.log(_resampled(side[task], generator).mean(axis=1)) for side in (scores, baseline)
+        ]
+        for task in scores
     }
     gains = {task: ours - theirs for task, (ours, theirs) in sides.items()}  # [RESAMPLES] each
     names, draws = list(groups), generator.integers(0, len(groups), size=(RESAMPLES, len(groups)))
     means = np.zeros(RESAMPLES)
     for i in range(RESAMPLES):
-        drawn = [t for f in draws[i] for t in generator.choice(groups[names[f]], len(groups[names[f]]))]
+        drawn = [
+            t for f in draws[i] for t in generator.choice(groups[names[f]], len(groups[names[f]]))
+        ]
         means[i] = np.mean([gains[task][i] for task in drawn])
     return ratio[0], *percentiles(np.exp(means))
 
 
-def mean_difference(scores: Scores, baseline: Scores, *, over_tasks: bool = False) -> tuple[float, float, float]:
-    """The difference of two means, averaged over tasks, with its interval as `mean_ratio` has it, but never None."""
+def mean_difference(
+    scores: Scores, baseline: Scores, *, over_tasks: bool = False
+) -> tuple[float, float, float]:
+    """The difference of two means, averaged over tasks, with its interval as `mean_ratio` has it,
+    but never None."""
     return _contrast(lambda mean: mean, scores, baseline, over_tasks)
 
 
@@ -181,14 +227,20 @@ def _contrast(
     value = float(np.mean([of(np.mean(ours)) - of(np.mean(theirs)) for ours, theirs in pairs]))
     if over_tasks:
         if any(len({len(runs) for runs in side}) > 1 for side in zip(*pairs)):
-            raise ValueError("tasks are drawn anew only where a method has equally many runs of each")
+            raise ValueError(
+                "tasks are drawn anew only where a method has equally many runs of each"
+            )
         tasks, generator = drawn_tasks(len(scores)), np.random.default_rng(1)
         sides = [np.array(side, dtype=np.float64) for side in zip(*pairs)]
-        if trainings[0] is not None and trainings[0] == trainings[1]:  # of one training both start, so both are drawn
+        # of one training both start, so both are drawn
+        if trainings[0] is not None and trainings[0] == trainings[1]:
             both = drawn_anew(np.stack(sides, axis=-1), tasks, generator, trainings[0]).mean(axis=2)
             ours, theirs = of(both[..., 0]), of(both[..., 1])
         else:
-            ours, theirs = (of(drawn_anew(v, tasks, generator, t).mean(axis=2)) for v, t in zip(sides, trainings))
+            ours, theirs = (
+                of(drawn_anew(v, tasks, generator, t).mean(axis=2))
+                for v, t in zip(sides, trainings)
+            )
         return value, *percentiles((ours - theirs).mean(axis=1))
     generator = np.random.default_rng(0)
     drawn = [[of(_resampled(side, generator).mean(axis=1)) for side in pair] for pair in pairs]
@@ -222,4 +274,6 @@ def percentiles(samples: np.ndarray) -> tuple[float, float]:
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
     """Pearson's correlation; None of fewer than three, and where one side does not vary."""
-    return None if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
+    return (
+        None if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
+    )

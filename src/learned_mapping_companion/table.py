@@ -1,8 +1,10 @@
-"""Tidy rows: from records of runs in a pandas frame to rows of one schema, summarised and contrasted in one way.
+"""Tidy rows: from records of runs in a pandas frame to rows of one schema, summarised and
+contrasted in one way.
 
-A row has the names ``instance``, ``method`` and ``metric``, a ``value`` (a number; a word or nothing where its metric
-says so), and where it has them the ends of its 95% interval, ``low`` and ``high``, the number of runs behind it, ``n``,
-and a ``curve``; further cells as its table needs them. `results.check_result` holds every stored row to these types.
+A row has the names ``instance``, ``method`` and ``metric``, a ``value`` (a number; a word or
+nothing where its metric says so), and where it has them the ends of its 95% interval, ``low`` and
+``high``, the number of runs behind it, ``n``, and a ``curve``; further cells as its table needs
+them. `results.check_result` holds every stored row to these types.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,14 +15,20 @@ import pandas
 
 from learned_mapping_companion import statistics
 from learned_mapping_companion.artifact import Run
-from learned_mapping_companion.statistics import Scores, Statistic, bootstrap_interval, geometric_mean
+from learned_mapping_companion.statistics import (
+    Scores,
+    Statistic,
+    bootstrap_interval,
+    geometric_mean,
+)
 
 Row = dict[str, Any]
 Record = dict[str, Any]
 
 
 def frame(records: Sequence[Record]) -> pandas.DataFrame:
-    """A line per record: instance, method and seed, the cells of its result, and of its config (``config_X``)."""
+    """A line per record: instance, method and seed, the cells of its result, and of its config
+    (``config_X``)."""
     lines = [
         {**{f"config_{name}": cell for name, cell in record["config"].items()}, **record["result"]}
         | {name: record.get(name) for name in ("instance", "method", "seed")}
@@ -30,7 +38,8 @@ def frame(records: Sequence[Record]) -> pandas.DataFrame:
 
 
 def grouped(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
-    """(instance, method) -> its records, in their order; of a run with ``config["arm"]`` that is the method."""
+    """(instance, method) -> its records, in their order; of a run with ``config["arm"]`` that is
+    the method."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         method = record.get("config", {}).get("arm", record["method"])
@@ -42,16 +51,24 @@ def by(entries: Iterable[Mapping[str, Any]], *keys: str) -> dict[Any, list[Any]]
     """Value of a key, or values of several -> the rows or records that have it, in their order."""
     groups: dict[Any, list[Any]] = {}
     for entry in entries:
-        groups.setdefault(entry[keys[0]] if len(keys) == 1 else tuple(entry[key] for key in keys), []).append(entry)
+        groups.setdefault(
+            entry[keys[0]] if len(keys) == 1 else tuple(entry[key] for key in keys), []
+        ).append(entry)
     return groups
 
 
 def sweep(
-    task: str, methods: Iterable[str], instances: Iterable[str], config: Record | None = None, seeds: int = 1
+    task: str,
+    methods: Iterable[str],
+    instances: Iterable[str],
+    config: Record | None = None,
+    seeds: int = 1,
 ) -> list[Run]:
     """A run for each instance, method and seed, in this order, all with one configuration."""
     methods, config = list(methods), {} if config is None else config
-    return [Run(task, m, i, config, seed) for i in instances for m in methods for seed in range(seeds)]
+    return [
+        Run(task, m, i, config, seed) for i in instances for m in methods for seed in range(seeds)
+    ]
 
 
 def of_profile(choices: Mapping[str, Any], profile: str) -> Any:
@@ -62,7 +79,9 @@ def of_profile(choices: Mapping[str, Any], profile: str) -> Any:
 def row(instance: str, method: str, metric: str, value: Any, **more: Any) -> Row:
     """One row; NumPy's scalars become Python's."""
     cells = {"instance": instance, "method": method, "metric": metric, "value": value, **more}
-    return {name: cell.item() if isinstance(cell, np.generic) else cell for name, cell in cells.items()}
+    return {
+        name: cell.item() if isinstance(cell, np.generic) else cell for name, cell in cells.items()
+    }
 
 
 def rows(instance: str, method: str, values: Mapping[str, Any], **more: Any) -> list[Row]:
@@ -70,7 +89,9 @@ def rows(instance: str, method: str, values: Mapping[str, Any], **more: Any) -> 
     return [row(instance, method, metric, value, **more) for metric, value in values.items()]
 
 
-def interval_row(instance: str, method: str, metric: str, interval: tuple[Any, Any, Any], **more: Any) -> Row:
+def interval_row(
+    instance: str, method: str, metric: str, interval: tuple[Any, Any, Any], **more: Any
+) -> Row:
     """A row of (value, low, high)."""
     value, low, high = interval
     return row(instance, method, metric, value, low=low, high=high, **more)
@@ -87,27 +108,47 @@ def summary_row(
 ) -> Row:
     """The statistic of the runs' values, or of task -> values for a row over several instances; its
     95% interval, and their number."""
-    pooled = np.concatenate([np.asarray(v, float) for v in values.values()]) if isinstance(values, Mapping) else values
+    pooled = (
+        np.concatenate([np.asarray(v, float) for v in values.values()])
+        if isinstance(values, Mapping)
+        else values
+    )
     interval = (float(statistic(pooled)), *bootstrap_interval(values, statistic))
     return interval_row(instance, method, metric, interval, n=len(pooled), **more)
 
 
-def summaries(instance: str, method: str, columns: Mapping[str, Sequence[float]], **options: Any) -> list[Row]:
+def summaries(
+    instance: str, method: str, columns: Mapping[str, Sequence[float]], **options: Any
+) -> list[Row]:
     """A `summary_row` per metric."""
-    return [summary_row(instance, method, metric, values, **options) for metric, values in columns.items()]
+    return [
+        summary_row(instance, method, metric, values, **options)
+        for metric, values in columns.items()
+    ]
 
 
-def mean_row(instance: str, method: str, metric: str, values: Sequence[float] | Scores, **more: Any) -> Row:
+def mean_row(
+    instance: str, method: str, metric: str, values: Sequence[float] | Scores, **more: Any
+) -> Row:
     """The row of a mean, as `summary_row` has it."""
     return summary_row(instance, method, metric, values, statistic=np.mean, **more)
 
 
 def gap_row(
-    instance: str, method: str, metric: str, ratios: Sequence[float] | Scores, *, below: bool = False, **more: Any
+    instance: str,
+    method: str,
+    metric: str,
+    ratios: Sequence[float] | Scores,
+    *,
+    below: bool = False,
+    **more: Any,
 ) -> Row:
-    """The row of the percent by which the geometric mean of ratios is above 1, or with `below` under it."""
+    """The row of the percent by which the geometric mean of ratios is above 1, or with `below`
+    under it."""
     entry = summary_row(instance, method, metric, ratios, statistic=geometric_mean, **more)
-    value, low, high = (100 * (1 - entry[end] if below else entry[end] - 1) for end in ("value", "low", "high"))
+    value, low, high = (
+        100 * (1 - entry[end] if below else entry[end] - 1) for end in ("value", "low", "high")
+    )
     return entry | {"value": value, "low": high if below else low, "high": low if below else high}
 
 
@@ -121,21 +162,27 @@ def ratio_rows(
     **more: Any,
 ) -> list[Row]:
     """Rows ``ratio`` of each pair (method, baseline) that both have scores and whose ratio says
-    something, of method -> task -> the values of its runs; `over_tasks` as of `mean_ratio`, `trainings` by method."""
+    something, of method -> task -> the values of its runs; `over_tasks` as of `mean_ratio`,
+    `trainings` by method."""
     entries = []
     for ours, other in pairs:
         ratio = None
         if {ours, other} <= set(scores):
             behind = tuple((trainings or {}).get(method) for method in (ours, other))
-            ratio = statistics.mean_ratio(scores[ours], scores[other], over_tasks=over_tasks, trainings=behind)
+            ratio = statistics.mean_ratio(
+                scores[ours], scores[other], over_tasks=over_tasks, trainings=behind
+            )
         if ratio is not None:
             runs = len(next(iter(scores[ours].values())))
-            entries.append(interval_row(instance, ours, "ratio", ratio, baseline=other, n=runs, **more))
+            entries.append(
+                interval_row(instance, ours, "ratio", ratio, baseline=other, n=runs, **more)
+            )
     return entries
 
 
 def assembled(entries: Iterable[Row], *, valid: Iterable[bool] = ()) -> Record:
-    """The result of an assemble function: its rows, and how many solutions were judged and are invalid."""
+    """The result of an assemble function: its rows, and how many solutions were judged and are
+    invalid."""
     judged = [bool(verdict) for verdict in valid]
     return {"rows": list(entries), "validated": len(judged), "invalid": judged.count(False)}
 

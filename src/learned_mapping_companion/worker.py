@@ -31,25 +31,36 @@ def perform(task: dict[str, Any]) -> dict[str, Any]:
     """Performs one run, given as of `records.task_of`.
 
     Returns:
-      ``{"result", "seconds", "peak_bytes", "cpu", "rate"}``, with the processor's model and its `clock.rate`, by which
-      limits in CPU seconds are counted; or ``{"error"}`` with one line where the function raised.
+      ``{"result", "seconds", "peak_bytes", "cpu", "rate"}``, with the processor's model and its
+      `clock.rate`, by which limits in CPU seconds are counted; or ``{"error"}`` with one line where
+      the function raised.
     """
     rate = clock.rate()
     clock.count_at(rate)
-    with suppress(OSError):  # the peak is measured anew, so that a run is not charged for the one before it (Linux)
+    # the peak is measured anew, so that a run is not charged for the one before it (Linux)
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     start = time.perf_counter()
     try:
-        result = function_of(task["task"])(task["method"], task["instance"], task["config"], task["seed"])
+        result = function_of(task["task"])(
+            task["method"], task["instance"], task["config"], task["seed"]
+        )
         seconds = time.perf_counter() - start
         result = json.loads(json.dumps(result, allow_nan=False, default=_plain))
     except LearnedMappingError as error:
         return {"error": f"{type(error).__name__}: {error}"}
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
-        text = " ".join(f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})".split())
+        text = " ".join(
+            f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})".split()
+        )
         return {"error": text[:500]}
-    about = {"seconds": seconds, "peak_bytes": _peak_bytes(), "cpu": clock.cpu_model(), "rate": round(rate, 4)}
+    about = {
+        "seconds": seconds,
+        "peak_bytes": _peak_bytes(),
+        "cpu": clock.cpu_model(),
+        "rate": round(rate, 4),
+    }
     return {"result": result, **about}
 
 

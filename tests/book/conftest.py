@@ -1,4 +1,5 @@
-"""One browser for all tests of the book; without one they say that they are skipped. And the book's own modules."""
+"""One browser for all tests of the book; without one they say that they are skipped. And the book's
+own modules."""
 
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ sys.path[:0] = [str(BOOK), str(BOOK / "_extensions")]
 @pytest.fixture(scope="session")
 def browser():
     if executable() is None:
-        pytest.skip("no Chromium is installed: set CHROMIUM to one, or install the package chromium")
+        pytest.skip(
+            "no Chromium is installed: set CHROMIUM to one, or install the package chromium"
+        )
     with Browser() as running:
         yield running

@@ -14,7 +14,9 @@ def test_every_table_of_a_page_has_a_caption_in_words():
     """A field's name, such as "gap percent", tells a reader nothing."""
     shown, captions, usual = set(), read_table("captions.yml"), read_table("shown.yml")
     for page in BOOK.glob("*/*.md"):
-        for name, options in re.findall(r"show(?:_result)?\(\"([\w.]+)\"(.*?)\)\n", page.read_text(), re.S):
+        for name, options in re.findall(
+            r"show(?:_result)?\(\"([\w.]+)\"(.*?)\)\n", page.read_text(), re.S
+        ):
             named = re.search(r"metrics=\[(.*?)\]", options, re.S)
             if named:
                 shown |= set(re.findall(r"\"([\w-]+)\"", named[1]))
@@ -22,7 +24,10 @@ def test_every_table_of_a_page_has_a_caption_in_words():
                 shown |= set(usual[name].get("table", {}).get("metrics", ()))
             else:
                 shown |= {row["metric"] for row in (results.stored(name) or {"rows": []})["rows"]}
-    assert len(shown) > 50 and [metric for metric in sorted(shown) if "_" in metric and metric not in captions] == []
+    assert (
+        len(shown) > 50
+        and [metric for metric in sorted(shown) if "_" in metric and metric not in captions] == []
+    )
     assert all("_" not in caption(metric) and caption(metric)[0].isupper() for metric in shown)
 
 
@@ -46,17 +51,21 @@ def test_names_in_the_list_of_references():
 
 
 def test_nothing_is_cut_at_1280_pixels(browser, tmp_path):
-    """Code of 120 columns and tables of many cells and of long names in a column of 700 pixels, as the theme nests
-    them: in a box that scrolls, inside another. Catches a table that may be wider than the outer one, whose last digits
-    then lie beyond its edge; and a check that asks the nearest box alone."""
+    """Code of 120 columns and tables of many cells and of long names in a column of 700 pixels, as
+    the theme nests them: in a box that scrolls, inside another. Catches a table that may be wider
+    than the outer one, whose last digits then lie beyond its edge; and a check that asks the
+    nearest box alone."""
     style, page = (BOOK / "_static" / "book.css").as_uri(), tmp_path / "page.html"
     cells = '<td><b>0.1234</b><br><span class="lm-interval">0.1140 to 0.1360</span></td>' * 7
     words = "<td>what a layout keeps in fast memory</td>" * 6
     head = '<th scope="row">tensor2tensor_<wbr>transformer_<wbr>bf16</th>'
     page.write_text(
-        f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{style}"><div class="bd-article" '
-        f'style="width: 700px"><div class="highlight-python"><pre>{"long_name(x, y) " * 8}</pre></div>'
-        f'<div class="cell_output"><div class="text_html" style="overflow: auto"><div class="lm-table"><table>'
+        f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{style}"><div'
+        ' class="bd-article" '
+        'style="width: 700px"><div'
+        f' class="highlight-python"><pre>{"long_name(x, y) " * 8}</pre></div>'
+        '<div class="cell_output"><div class="text_html" style="overflow: auto"><div'
+        ' class="lm-table"><table>'
         f"<tr>{head}{cells}</tr><tr>{head}{words}</tr></table></div></div></div></div>"
     )
     checks = (Path(__file__).parent / "page_checks.js").read_text()
@@ -65,7 +74,11 @@ def test_nothing_is_cut_at_1280_pixels(browser, tmp_path):
         browser.open(page.as_uri())
         browser.run(checks)
         assert browser.run("checks.cut()") == []
-        assert browser.run("document.querySelector('th').clientWidth") > 80, "no name is broken between its letters"
+        assert browser.run("document.querySelector('th').clientWidth") > 80, (
+            "no name is broken between its letters"
+        )
     browser.run("document.querySelector('.lm-table').style.width = '760px'")
     browser.run("document.querySelector('table').style.width = '100%'")
-    assert browser.run("checks.cut()") != [], "the check has to see a table that is wider than the box around it"
+    assert browser.run("checks.cut()") != [], (
+        "the check has to see a table that is wider than the box around it"
+    )

@@ -1,4 +1,5 @@
-"""What the book's own extensions do to pages: names of figures, words for the search, icons, words explained once."""
+"""What the book's own extensions do to pages: names of figures, words for the search, icons, words
+explained once."""
 
 import re
 import struct
@@ -20,53 +21,79 @@ BOOK = ROOT / "book"
 
 def test_figures_and_tables_are_numbered_and_captioned():
     page = (
-        '<h2>A &amp; B<a class="headerlink" href="#a">#</a></h2><div class="text_html"><svg width="1"></svg></div>'
-        '<table><caption>C</caption></table><!--lm-caption what it shows--><div class="output text_html">'
-        '<svg width="2"><metadata>x</metadata></svg></div><figure class="lm-figure"><svg></svg><figcaption>D'
+        '<h2>A &amp; B<a class="headerlink" href="#a">#</a></h2><div class="text_html"><svg'
+        ' width="1"></svg></div><table><caption>C</caption></table><!--lm-caption what it'
+        ' shows--><div class="output text_html"><svg'
+        ' width="2"><metadata>x</metadata></svg></div><figure'
+        ' class="lm-figure"><svg></svg><figcaption>D'
     )
     result = figures.finished(page)
     assert '<svg role="img" aria-label="A &amp; B" style="--lm-wide: 0px" width="1">' in result
     assert "<figcaption><b>Figure 1.</b> A &amp; B</figcaption>" in result
     assert "<caption><b>Table 1.</b> C</caption>" in result
-    assert 'id="figure-2"' in result and "<b>Figure 2.</b> what it shows" in result and "metadata" not in result
+    assert (
+        'id="figure-2"' in result
+        and "<b>Figure 2.</b> what it shows" in result
+        and "metadata" not in result
+    )
     assert result.endswith("<figcaption><b>Figure 3.</b> D")
 
 
 def test_a_drawing_is_made_light_and_its_words_are_left_alone():
-    drawn = '<path d="M 1.23456 2.5 L 3 4.999999"/><text x="7.12345" transform="rotate(-0 7.12345 8)">0.78251</text>'
+    drawn = (
+        '<path d="M 1.23456 2.5 L 3 4.999999"/><text x="7.12345" transform="rotate(-0 7.12345'
+        ' 8)">0.78251</text>'
+    )
     assert figures.light(drawn) == '<path d="M 1.23 2.5 L 3 4.99"/><text x="7.12">0.78251</text>'
 
 
 def test_a_figure_is_as_wide_as_its_smallest_text_asks_for():
     drawing = (
-        '<svg viewBox="0 0 400 200"><text style="font: 8px x">a</text><text style="font: bold 10px x">b</text></svg>'
+        '<svg viewBox="0 0 400 200"><text style="font: 8px x">a</text><text style="font: bold 10px'
+        ' x">b</text></svg>'
     )
     assert figures.readable(drawing) == 503
 
 
 def test_two_figures_of_a_page_share_no_names():
     drawing = (
-        '<svg><g id="figure_1"><path id="m1"/><use href="#m1"/><g clip-path="url(#c)"/><clipPath id="c"/></g></svg>'
+        '<svg><g id="figure_1"><path id="m1"/><use href="#m1"/><g clip-path="url(#c)"/><clipPath'
+        ' id="c"/></g></svg>'
     )
     own = figures.own_identities(drawing, "f2")
-    assert own.count('id="') == 2 and 'id="f2-m1"' in own and 'href="#f2-m1"' in own and "url(#f2-c)" in own
+    assert (
+        own.count('id="') == 2
+        and 'id="f2-m1"' in own
+        and 'href="#f2-m1"' in own
+        and "url(#f2-c)" in own
+    )
 
 
 def test_the_words_of_a_page_leave_out_markup():
-    page = "<nav>no</nav><article class='x'>one <script>no</script><b>two</b> &lt;3<svg><text>no</text></svg></article>"
+    page = (
+        "<nav>no</nav><article class='x'>one <script>no</script><b>two</b>"
+        " &lt;3<svg><text>no</text></svg></article>"
+    )
     assert offline_pages._words(page) == "one two <3"
 
 
 def test_the_script_of_icons_goes_and_others_stay():
-    page = '<script defer src="_static/scripts/fontawesome.js?digest=1"></script><script src="a.js"></script>'
+    page = (
+        '<script defer src="_static/scripts/fontawesome.js?digest=1"></script><script'
+        ' src="a.js"></script>'
+    )
     assert offline_pages.ICONS.sub("", page) == '<script src="a.js"></script>'
 
 
 def test_a_page_without_a_formula_does_not_load_mathjax():
-    """Catches two megabytes that the front page loads for nothing, and a page of formulas without its script."""
+    """Catches two megabytes that the front page loads for nothing, and a page of formulas without
+    its script."""
     scripts = '<script>window.MathJax = {"options": {}}</script>\n'
     scripts += '<script defer src="../vendor/mathjax/tex-svg.js?v=5"></script>'
-    plain, formula = "<p>words</p>", '<p><span class="math notranslate nohighlight">\\(x\\)</span></p>'
+    plain, formula = (
+        "<p>words</p>",
+        '<p><span class="math notranslate nohighlight">\\(x\\)</span></p>',
+    )
     assert offline_pages._formulas(scripts + plain).strip() == plain
     assert offline_pages._formulas(scripts + formula) == scripts + formula
 
@@ -116,7 +143,9 @@ def test_every_number_in_the_book_has_an_entry():
 
 
 def test_long_tables_are_folded_and_short_ones_are_not():
-    table = '<div class="lm-table" style=""><table class="table"><caption>C</caption>{}</table></div>'
+    table = (
+        '<div class="lm-table" style=""><table class="table"><caption>C</caption>{}</table></div>'
+    )
     short, long = table.format("<tr></tr>" * 3), table.format("<tr></tr>" * 8)
     assert offline_pages._folded(f"<p>{short}</p>") == f"<p>{short}</p>"
     folded = '<details class="lm-fold"><summary>{}</summary>{}</details>'
@@ -126,21 +155,30 @@ def test_long_tables_are_folded_and_short_ones_are_not():
 
 def test_numbers_are_set_in_type_and_code_is_not():
     page = new_document("page")
-    page += nodes.paragraph("", "", nodes.Text("-3.2 % [-4.4, -2.1] of 1-2, --x -y "), nodes.literal("", "-1 %"))
+    page += nodes.paragraph(
+        "", "", nodes.Text("-3.2 % [-4.4, -2.1] of 1-2, --x -y "), nodes.literal("", "-1 %")
+    )
     typography._on_resolved(None, page, "page")
     assert page.astext() == "\u22123.2\u00a0% [\u22124.4, \u22122.1] of 1-2, --x -y -1 %"
 
 
 def test_a_page_says_in_its_head_what_it_is_about():
-    """Catches a description with markup in it, one that ends within a word, and a footer that leads nowhere."""
+    """Catches a description with markup in it, one that ends within a word, and a footer that leads
+    nowhere."""
     words = "A <em>long</em> &amp; winding sentence " * 12
-    page = f"<head><title>Play &#8212; Book</title></head><article><h1>Play</h1><p>{words}</p></article>"
+    page = (
+        "<head><title>Play &#8212;"
+        f" Book</title></head><article><h1>Play</h1><p>{words}</p></article>"
+    )
     page += '<p class="component-author">\nBy somebody\n</p>'
     result = offline_pages.described(page, "../")
     said = re.search(r'<meta name="description" content="(.*?)"/>', result)[1]
     assert said.startswith("A long &amp; winding sentence A long") and said.endswith(" …")
     assert len(said.replace("&amp;", "&")) <= offline_pages.LONGEST + 2
-    assert 'href="../bibliography.html#how-to-cite-this-book"' in result and "By somebody" not in result
+    assert (
+        'href="../bibliography.html#how-to-cite-this-book"' in result
+        and "By somebody" not in result
+    )
 
 
 def test_the_version_to_cite_is_the_packages():

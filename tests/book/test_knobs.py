@@ -50,7 +50,10 @@ def turns(choices: dict) -> list[dict]:
     actual = [{name: value} for name, choice in choices.items() for value in stops(choice)]
     menus = [name for name, choice in choices.items() if isinstance(choice, list)]
     for pair in itertools.combinations(menus, 2):
-        actual += [dict(zip(pair, values)) for values in itertools.product(*(choices[name] for name in pair))]
+        actual += [
+            dict(zip(pair, values))
+            for values in itertools.product(*(choices[name] for name in pair))
+        ]
     return actual
 
 
@@ -73,7 +76,9 @@ def limited(what: str, seconds: float | None = None):
 def knobs_of(page: str, monkeypatch) -> list:
     """[what a page shows, its knobs], after all its cells have run."""
     collected = []
-    monkeypatch.setattr(knobs_module, "knobs", lambda shown, **choices: collected.append((shown, choices)))
+    monkeypatch.setattr(
+        knobs_module, "knobs", lambda shown, **choices: collected.append((shown, choices))
+    )
     cells = [cell.source for cell in notebooks.notebook(page).cells if cell.cell_type == "code"]
     monkeypatch.chdir(BOOK / Path(page).parent)
     with contextlib.redirect_stdout(io.StringIO()):
@@ -92,7 +97,8 @@ def test_every_knob_has_an_answer_in_time(page, monkeypatch):
             with limited(f"{page}, {turn}", LEARNING_S.get(page)):
                 try:
                     shown(**turn)
-                except LearnedMappingError as fault:  # there is no answer, and the reader is told so
+                except LearnedMappingError as fault:
+                    # there is no answer, and the reader is told so
                     assert str(fault)
 
 

@@ -1,4 +1,5 @@
-"""Pages as notebooks: they install what they need, hold nothing that only the book can show, and run; knobs turn."""
+"""Pages as notebooks: they install what they need, hold nothing that only the book can show, and
+run; knobs turn."""
 
 import contextlib
 import functools
@@ -31,15 +32,25 @@ PAGES = sorted(p.relative_to(BOOK).with_suffix("").as_posix() for p in SOURCES)
 COMPUTING = [
     page
     for page in PAGES
-    if re.search(r"^\W*(?:\w+ = )?solve\(|quick\(|Game\(|lm\.", (BOOK / f"{page}.md").read_text(), re.M)
+    if re.search(
+        r"^\W*(?:\w+ = )?solve\(|quick\(|Game\(|lm\.", (BOOK / f"{page}.md").read_text(), re.M
+    )
 ]
 WITHOUT_KNOBS = {
-    "mmap/results", "mmap/speedups", "mmap/parts", "mmap/compiler", "regal/test",  # show stored results
+    # show stored results
+    "mmap/results",
+    "mmap/speedups",
+    "mmap/parts",
+    "mmap/compiler",
+    "regal/test",
     "mmap/bench",  # runs on the command line
     "regal/generalisation",  # its live table is the stored one, made smaller
     "your-agent",  # is code to be changed, not turned
-    "api", "formats", "rerun", "trust",  # have no cells
-}  # fmt: skip
+    "api",
+    "formats",
+    "rerun",
+    "trust",  # have no cells
+}
 
 
 def code_of(page: str) -> list[str]:
@@ -59,18 +70,25 @@ def test_a_page_becomes_a_notebook(page):
 
 
 def test_the_lab_opens_converted_notebooks(tmp_path):
-    """Catches pages opened as they are written, with raw roles and directives between the words; and a start that takes
-    a reader's changes away, or leaves an old page where there are none."""
+    """Catches pages opened as they are written, with raw roles and directives between the words;
+    and a start that takes a reader's changes away, or leaves an old page where there are none."""
     assert lab.write(tmp_path) == []
-    made = sorted(path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.ipynb"))
+    made = sorted(
+        path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.ipynb")
+    )
     raw = re.compile(r"\{[a-zA-Z:_-]+\}`|^\s*(?:```|~~~|:::+)\s*\{|^\([\w-]+\)=$|^\+\+\+", re.M)
     cells = [cell for page in made for cell in nbformat.read(tmp_path / f"{page}.ipynb", 4).cells]
     assert made == PAGES and not [
         raw.findall(c.source) for c in cells if c.cell_type == "markdown" and raw.search(c.source)
     ]
-    said = subprocess.run(["make", "-n", "lab"], cwd=BOOK.parent, capture_output=True, text=True).stdout
+    said = subprocess.run(
+        ["make", "-n", "lab"], cwd=BOOK.parent, capture_output=True, text=True
+    ).stdout
     assert "book/lab.py" in said and "--notebook-dir book" not in said
-    mine, old = nbformat.read(tmp_path / "mmap/play.ipynb", 4), nbformat.read(tmp_path / "mmap/agent.ipynb", 4)
+    mine, old = (
+        nbformat.read(tmp_path / "mmap/play.ipynb", 4),
+        nbformat.read(tmp_path / "mmap/agent.ipynb", 4),
+    )
     mine.cells[-1].source += "# mine"
     old.cells[-1].source += "# of an older page"
     old.metadata["learned_mapping"] = {"cells": lab._digest(old)}
@@ -78,30 +96,44 @@ def test_the_lab_opens_converted_notebooks(tmp_path):
         nbformat.write(notebook, tmp_path / f"{page}.ipynb")
     assert lab.write(tmp_path) == ["mmap/play"]
     assert nbformat.read(tmp_path / "mmap/play.ipynb", 4).cells == mine.cells
-    assert nbformat.read(tmp_path / "mmap/agent.ipynb", 4).cells == notebooks.notebook("mmap/agent").cells
+    assert (
+        nbformat.read(tmp_path / "mmap/agent.ipynb", 4).cells
+        == notebooks.notebook("mmap/agent").cells
+    )
 
 
 def test_links_lead_to_notebooks():
     plain = notebooks.plain(
-        "{doc}`problem`, {doc}`the list <../ambiguities>`, [x](methods.md#y), [z](https://a.org/b.md)", "mmap/play"
+        "{doc}`problem`, {doc}`the list <../ambiguities>`, [x](methods.md#y),"
+        " [z](https://a.org/b.md)",
+        "mmap/play",
     )
-    assert "[Which buffers live in fast memory?](problem.ipynb), [the list](../ambiguities.ipynb)" in plain
+    assert (
+        "[Which buffers live in fast memory?](problem.ipynb), [the list](../ambiguities.ipynb)"
+        in plain
+    )
     assert plain.endswith("[x](methods.ipynb#y), [z](https://a.org/b.md)")
 
 
 def test_every_chapter_that_computes_has_knobs():
     without = {
-        page for page in COMPUTING if "knobs(" not in (BOOK / f"{page}.md").read_text() and "exercises" not in page
+        page
+        for page in COMPUTING
+        if "knobs(" not in (BOOK / f"{page}.md").read_text() and "exercises" not in page
     }
     assert without <= WITHOUT_KNOBS
 
 
 @pytest.mark.parametrize("page", ["mcm/exercises", "mmap/exercises", "regal/exercises"])
 def test_there_are_three_exercises_with_solutions(page):
-    """Three tasks, each with a solution whose assertions hold; the first page's as a notebook of its own."""
+    """Three tasks, each with a solution whose assertions hold; the first page's as a notebook of
+    its own."""
     text = (BOOK / f"{page}.md").read_text()
     assert (
-        len(re.findall("^## ", text, re.M)) == text.count(":tags: [hide-cell]") == text.count('"Solution", code') == 3
+        len(re.findall("^## ", text, re.M))
+        == text.count(":tags: [hide-cell]")
+        == text.count('"Solution", code')
+        == 3
     )
     if page == "mcm/exercises":
         return
@@ -110,10 +142,16 @@ def test_there_are_three_exercises_with_solutions(page):
 
 
 def test_the_first_game_prints_the_seconds_that_the_page_counts_by_hand():
-    """Catches a share of the possible saving that is printed as seconds: the first code that a reader runs."""
+    """Catches a share of the possible saving that is printed as seconds: the first code that a
+    reader runs."""
     text = (BOOK / "mmap" / "problem.md").read_text()
-    number = {word: i for i, word in enumerate("no one two three four five six seven eight".split())}
-    saved, possible = (number[word.lower()] for word in re.search(r"(\w+) of (\w+) seconds are saved", text).groups())
+    number = {
+        word: i for i, word in enumerate("no one two three four five six seven eight".split())
+    }
+    saved, possible = (
+        number[word.lower()]
+        for word in re.search(r"(\w+) of (\w+) seconds are saved", text).groups()
+    )
     cells, said = code_of("mmap/problem")[1:], io.StringIO()
     last = next(i for i, cell in enumerate(cells) if "print(" in cell)
     with contextlib.redirect_stdout(said):
@@ -143,66 +181,89 @@ NOBODY = "import importlib.util\nimportlib.util.find_spec = lambda name: None\n"
 
 @pytest.mark.parametrize("above", [0, 1, 2, 3])
 def test_only_the_notebooks_own_archive_is_taken(tmp_path, above):
-    """Would catch an archive that somebody else has put into a folder far above, one in reach that is another, and a
-    folder in place of the one that the archive is unpacked into: what would be installed then runs as the reader."""
+    """Would catch an archive that somebody else has put into a folder far above, one in reach that
+    is another, and a folder in place of the one that the archive is unpacked into: what would be
+    installed then runs as the reader."""
     place = tmp_path / "a" / "b" / "c" / "d"
     place.mkdir(parents=True)
     digest = planted([place, *place.parents][above] / notebooks.ARCHIVE, tmp_path / "mark")
-    environment = {k: v for k, v in os.environ.items() if k != "LEARNED_MAPPING_SOURCE"} | {"PIP_NO_INDEX": "1"}
+    environment = {k: v for k, v in os.environ.items() if k != "LEARNED_MAPPING_SOURCE"} | {
+        "PIP_NO_INDEX": "1"
+    }
 
     def told(expected):
         code = NOBODY + notebooks.first_cell(expected)
-        done = subprocess.run([sys.executable, "-c", code], cwd=place, env=environment, capture_output=True, text=True)
-        assert done.returncode == 1 and not (tmp_path / "mark").exists() and len(done.stderr.splitlines()) == 1
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=place, env=environment, capture_output=True, text=True
+        )
+        assert (
+            done.returncode == 1
+            and not (tmp_path / "mark").exists()
+            and len(done.stderr.splitlines()) == 1
+        )
         return done.stderr
 
     if above > 1:
         assert "there is no" in told(digest)
         return
-    assert "is not the archive of this notebook" in told("0" * 64) and "is not the archive" in told("")
+    assert "is not the archive of this notebook" in told("0" * 64) and "is not the archive" in told(
+        ""
+    )
     assert not (place / "learned-mapping").exists()
     (place / "learned-mapping").mkdir()
     assert "is there already" in told(digest)
 
 
 def test_the_digest_in_the_cell_is_that_of_the_archive(tmp_path):
-    """Would catch cells that are written before the archive, and an archive that is another at the next build."""
+    """Would catch cells that are written before the archive, and an archive that is another at the
+    next build."""
     app = types.SimpleNamespace(
-        builder=types.SimpleNamespace(name="html"), env=types.SimpleNamespace(found_docs={"mcm/play"}), outdir=tmp_path
+        builder=types.SimpleNamespace(name="html"),
+        env=types.SimpleNamespace(found_docs={"mcm/play"}),
+        outdir=tmp_path,
     )
     digests = []
     for _ in range(2):
         notebooks._write(app, None)
-        digests.append(hashlib.sha256((tmp_path / "_sources" / notebooks.ARCHIVE).read_bytes()).hexdigest())
+        digests.append(
+            hashlib.sha256((tmp_path / "_sources" / notebooks.ARCHIVE).read_bytes()).hexdigest()
+        )
         assert digests[-1] in (tmp_path / "_sources" / "mcm" / "play.ipynb").read_text()
     assert digests[0] == digests[1]
 
 
 @pytest.mark.slow
 def test_a_stranger_installs_from_the_archive(tmp_path):
-    """An environment without the package, a folder with the notebook and the archive alone; the first cell, and then a
-    stored table. Without the archive one line says what was tried."""
+    """An environment without the package, a folder with the notebook and the archive alone; the
+    first cell, and then a stored table. Without the archive one line says what was tried."""
     notebooks.write_archive(tmp_path / notebooks.ARCHIVE)
     digest = hashlib.sha256((tmp_path / notebooks.ARCHIVE).read_bytes()).hexdigest()
     code = (
-        notebooks.first_cell(digest)
-        + "\nfrom learned_mapping_companion.display import show_result\nprint(show_result('mcm.table1'))"
+        notebooks.first_cell(digest) + "\nfrom learned_mapping_companion.display import"
+        " show_result\nprint(show_result('mcm.table1'))"
     )
     venv.create(tmp_path / "fresh", with_pip=True)
     python = tmp_path / "fresh" / "bin" / "python"
     (packages,) = (tmp_path / "fresh" / "lib").glob("python*/site-packages")
-    (packages / "others.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")  # all packages but this one
+    # all packages but this one
+    (packages / "others.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     for older in packages.glob("setuptools*"):
         shutil.rmtree(older)
     place = tmp_path / "a" / "b"
     place.mkdir(parents=True)
-    offline = {k: v for k, v in os.environ.items() if not k.startswith(("LEARNED_MAPPING", "PYTHON"))}
+    offline = {
+        k: v for k, v in os.environ.items() if not k.startswith(("LEARNED_MAPPING", "PYTHON"))
+    }
     offline |= {"PIP_NO_INDEX": "1"}
     run = functools.partial(
         subprocess.run, [python, "-c", code], cwd=place, env=offline, capture_output=True, text=True
     )
     missing = run()
-    assert missing.returncode == 1 and notebooks.ARCHIVE in missing.stderr and len(missing.stderr.splitlines()) == 1
+    assert (
+        missing.returncode == 1
+        and notebooks.ARCHIVE in missing.stderr
+        and len(missing.stderr.splitlines()) == 1
+    )
     shutil.move(tmp_path / notebooks.ARCHIVE, tmp_path / "a")
     done = run()
     assert done.returncode == 0 and "Valid partitions" in done.stdout, done.stderr
@@ -211,7 +272,9 @@ def test_a_stranger_installs_from_the_archive(tmp_path):
 
 def test_one_that_fails_is_reported(tmp_path):
     path = tmp_path / "wrong.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0")], metadata={}), path)
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0")], metadata={}), path
+    )
     assert "ZeroDivisionError" in execute_notebooks.execute(path)[1]
 
 
@@ -253,7 +316,9 @@ def test_knobs_turn(monkeypatch):
     assert before.shown[-1].data == "*Before, with size 5, kind b:*"
     assert place_before.shown[-1] == "5b7" and end_before.shown[-1] == "end"
     back.click()  # one answer, not one for each knob
-    assert (size.value, kind.value) == (3, "a") and place.shown[-1] == "3a7" and len(place.shown) == 5
+    assert (
+        (size.value, kind.value) == (3, "a") and place.shown[-1] == "3a7" and len(place.shown) == 5
+    )
     with pytest.raises(TypeError, match="no parameters with a default: wrong"):
         knobs(lambda size=3: size, wrong=[1])
 

@@ -1,6 +1,8 @@
-"""The rendered book in a real browser: every page at three widths, light and dark; explorables by mouse and by keys.
+"""The rendered book in a real browser: every page at three widths, light and dark; explorables by
+mouse and by keys.
 
-These tests need the pages that ``make book`` makes, and say that they are skipped where there are none.
+These tests need the pages that ``make book`` makes, and say that they are skipped where there are
+none.
 """
 
 import base64
@@ -17,9 +19,11 @@ NO_PAGES = ("genindex.html", "search.html")
 PAGES = sorted(
     path.relative_to(HTML).as_posix()
     for path in HTML.rglob("*.html")
-    if path.name not in NO_PAGES and path.relative_to(HTML).parts[0] not in ("_static", "vendor", "explorables")
+    if path.name not in NO_PAGES
+    and path.relative_to(HTML).parts[0] not in ("_static", "vendor", "explorables")
 )
-WORDS, WORDS_OF_A_PAGE = 30_320, 2_500  # 30,250 before the page said which trainings a mended fault touches
+# 30,250 before the page said which trainings a mended fault touches
+WORDS, WORDS_OF_A_PAGE = 30_320, 2_500
 SCREENS, SCREEN = 18, 900  # 16.5 before REGAL began at the cut and its learner had knobs
 WEIGHT = 1_500_000
 """Bytes of a page with all it loads, formulas left out."""
@@ -28,9 +32,16 @@ if not PAGES:
     pytest.skip("the book is not built: run make book first", allow_module_level=True)
 
 CHECKS = (Path(__file__).parent / "page_checks.js").read_text()
-AXE = next(f for f in importlib.metadata.files("axe-core-python") if f.name == "axe.min.js").locate().read_text()
-# What is inside a drawn picture or a formula is no content of its own: the whole has a name, for which `names` asks.
-STILL = "<style>*, ::before, ::after {animation: none !important; transition: none !important}</style>"
+AXE = (
+    next(f for f in importlib.metadata.files("axe-core-python") if f.name == "axe.min.js")
+    .locate()
+    .read_text()
+)
+# What is inside a drawn picture or a formula is no content of its own: the whole has a name, for
+# which `names` asks.
+STILL = (
+    "<style>*, ::before, ::after {animation: none !important; transition: none !important}</style>"
+)
 """A fold fades in when it opens: half way there its words are pale."""
 SERIOUS = """axe.run(
   {include: [["html"]], exclude: [[".lm-drawing svg > *"], ["[data-frame] svg > *"], ["mjx-container > *"]]},
@@ -47,9 +58,10 @@ def address(page: str, state: str = "") -> str:
 @pytest.mark.parametrize("width", (1280, 390))
 @pytest.mark.parametrize("page", PAGES)
 def test_page(browser, page, width):
-    """No error on the console, no request that leaves the book, named controls, no empty first sheet on paper, no text
-    of a figure cut, over another or, on a phone, under ten pixels. With all folds open: no sideways scroll, no cell cut
-    on a wide screen, readable words in both themes, nothing that axe-core calls serious or critical."""
+    """No error on the console, no request that leaves the book, named controls, no empty first
+    sheet on paper, no text of a figure cut, over another or, on a phone, under ten pixels. With all
+    folds open: no sideways scroll, no cell cut on a wide screen, readable words in both themes,
+    nothing that axe-core calls serious or critical."""
     phone, article = width < 500, "document.querySelector('.bd-article')"
     browser.size(width, touch=phone)
     browser.open(address(page))
@@ -62,7 +74,8 @@ def test_page(browser, page, width):
         if (tall := browser.run(f"{article}.scrollHeight") / SCREEN) > SCREENS:
             faults.append(f"{tall:.1f} screens long, at most {SCREENS} are readable")
         sheet = base64.b64decode(browser.call("Page.printToPDF", pageRanges="1")["data"])
-        if len(sheet) < 5_000:  # an empty one has about 1,100 bytes, a line of words with its font some 10,000
+        # an empty one has about 1,100 bytes, a line of words with its font some 10,000
+        if len(sheet) < 5_000:
             faults.append("the first sheet is empty")
     browser.run(f"document.head.insertAdjacentHTML('beforeend', '{STILL}')")
     browser.run("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
@@ -72,10 +85,18 @@ def test_page(browser, page, width):
         if actual := browser.run("checks.wide()"):
             faults.append(f"{wide} px: {actual}")
         for theme in ("light", "dark") if phone else ("dark", "light"):
-            browser.run(f"document.documentElement.dataset.theme = document.documentElement.dataset.mode = '{theme}'")
-            faults += [f"{wide} px, {theme}: contrast {fault}" for fault in browser.run("checks.contrast()")[:6]]
+            browser.run(
+                "document.documentElement.dataset.theme = document.documentElement.dataset.mode ="
+                f" '{theme}'"
+            )
+            faults += [
+                f"{wide} px, {theme}: contrast {fault}"
+                for fault in browser.run("checks.contrast()")[:6]
+            ]
             if wide >= 1280:
-                faults += [f"{wide} px, {theme}: {fault}" for fault in browser.run("checks.cut()")[:6]]
+                faults += [
+                    f"{wide} px, {theme}: {fault}" for fault in browser.run("checks.cut()")[:6]
+                ]
     browser.run(AXE + "; 0")
     assert browser.faults() + faults + browser.run(SERIOUS) == []
 
@@ -83,7 +104,9 @@ def test_page(browser, page, width):
 def words_of(page: str) -> int:
     text = (HTML / "_sources" / page).with_suffix(".md").read_text()
     text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
-    text = re.sub(r"```\{(code-cell|sentence|explorable|literalinclude)\}.*?```", "", text, flags=re.S)
+    text = re.sub(
+        r"```\{(code-cell|sentence|explorable|literalinclude)\}.*?```", "", text, flags=re.S
+    )
     text = re.sub(r"```\{math\}.*?```|\$\$.*?\$\$", "", text, flags=re.S)
     text = re.sub(r"\{(?:value|said)\}`[^`]*`", "", text)
     return len(re.findall(r"[A-Za-zÀ-ž][\w'’-]*", text))
@@ -93,7 +116,11 @@ def test_the_book_is_short():
     """Words of the chapters, code and formulas left out, and those that stored numbers fill in."""
     import sentences
 
-    count = {page: words_of(page) for page in PAGES if (HTML / "_sources" / page).with_suffix(".md").exists()}
+    count = {
+        page: words_of(page)
+        for page in PAGES
+        if (HTML / "_sources" / page).with_suffix(".md").exists()
+    }
     long = {page: n for page, n in count.items() if n > WORDS_OF_A_PAGE}
     assert not long
     filled = sum(len(sentences.say(name, s).split()) for name, s in sentences.read().items())
@@ -106,14 +133,19 @@ def test_weight(page):
     text = (HTML / page).read_text()
     loaded = re.findall(r'(?:src|href)="([^"#?]+\.(?:js|css|woff2?|svg|png))', text)
     assert ('class="math' in text) == any("mathjax" in name for name in loaded)
-    files = {(HTML / page).parent.joinpath(name).resolve() for name in loaded if "mathjax" not in name}
-    assert (HTML / page).stat().st_size + sum(f.stat().st_size for f in files if f.exists()) <= WEIGHT
+    files = {
+        (HTML / page).parent.joinpath(name).resolve() for name in loaded if "mathjax" not in name
+    }
+    assert (HTML / page).stat().st_size + sum(
+        f.stat().st_size for f in files if f.exists()
+    ) <= WEIGHT
 
 
 def state(browser, name: str) -> dict[str, str]:
     """What the explorable has written into the address."""
     actual = browser.run(
-        f"Object.fromEntries(new URLSearchParams(decodeURIComponent(location.hash).replace('#{name}:', '')))"
+        "Object.fromEntries(new"
+        f" URLSearchParams(decodeURIComponent(location.hash).replace('#{name}:', '')))"
     )
     return dict(actual)
 
@@ -147,7 +179,8 @@ def explorable(browser, request):
 
 
 def test_explorable_by_keys(explorable):
-    """Home, End and the arrows move a slider; the words change; the address brings the state back; nothing fails."""
+    """Home, End and the arrows move a slider; the words change; the address brings the state back;
+    nothing fails."""
     browser, name, page, slider = explorable
     slide(browser, name, slider, "Home", 36)
     at_home, words = state(browser, name), said(browser, name)
@@ -174,7 +207,10 @@ def test_explorable_plays_and_stops(explorable):
     """The play button moves it on, and a second press stops it."""
     browser, name, *_ = explorable
     before = said(browser, name)
-    play = f"[...document.querySelectorAll('#play-{name} button')].find((b) => b.textContent.startsWith('▶'))"
+    play = (
+        f"[...document.querySelectorAll('#play-{name} button')].find((b) =>"
+        " b.textContent.startsWith('▶'))"
+    )
     browser.run(f"(window.play = {play}).click()")
     browser.run("new Promise((done) => setTimeout(done, 700))")
     browser.run("play.getAttribute('aria-pressed') === 'true' && play.click()")
@@ -203,13 +239,15 @@ def test_explorable_on_a_phone(browser):
         browser.size(390, touch=True)
         browser.open(address(page))
         browser.run(CHECKS)
-        small, targets = browser.run(f"checks.small(document.querySelector('#play-{name}'), 10, 22)")
+        small, targets = browser.run(
+            f"checks.small(document.querySelector('#play-{name}'), 10, 22)"
+        )
         assert (name, small, targets) == (name, 0, 0)
 
 
 def test_the_game_by_mouse_and_keys(browser):
-    """Actions, undo, keys after a click on the picture, and the watched agent; a game that follows the agent's moves
-    ends at the agent's return."""
+    """Actions, undo, keys after a click on the picture, and the watched agent; a game that follows
+    the agent's moves ends at the agent's return."""
     browser.size(1280)
     browser.open(address("mmap/play.html"))
     browser.click("#play-game [data-action='2']")
@@ -227,12 +265,20 @@ def test_the_game_by_mouse_and_keys(browser):
     data = json.loads(browser.run("document.querySelector('#play-game script').textContent"))
     moves = "".join("CND"[action] for action in data["agent"]["actions"])
     browser.open("about:blank")
-    browser.open(address("mmap/play.html", f"game:program=perceptron&capacity=3&bandwidth=1&moves={moves}"))
+    browser.open(
+        address("mmap/play.html", f"game:program=perceptron&capacity=3&bandwidth=1&moves={moves}")
+    )
     assert f"you saved {100 * data['agent']['value']:.1f} %" in said(browser, "game")
-    assert re.search(r"Move \d+, \w+, cost [\d.]+ points|No move cost anything", said(browser, "game"))
+    assert re.search(
+        r"Move \d+, \w+, cost [\d.]+ points|No move cost anything", said(browser, "game")
+    )
     own, _, actions = data["best"]["3 1"]
     browser.open("about:blank")
-    browser.open(address("mmap/play.html", "game:program=perceptron&moves=" + "".join("CND"[a] for a in actions)))
+    browser.open(
+        address(
+            "mmap/play.html", "game:program=perceptron&moves=" + "".join("CND"[a] for a in actions)
+        )
+    )
     assert f"you saved {100 * own:.1f} %" in said(browser, "game")
     assert browser.faults() == []
 
@@ -251,23 +297,31 @@ def test_credits_by_mouse_and_keys(browser):
         "const menu = document.querySelector('#play-credits select'); menu.value = 'sample';"
         "menu.dispatchEvent(new Event('change'))"
     )
-    pushed = "[...document.querySelectorAll('#play-credits [data-push]')].map((e) => Number(e.dataset.push))"
+    pushed = (
+        "[...document.querySelectorAll('#play-credits [data-push]')].map((e) =>"
+        " Number(e.dataset.push))"
+    )
     pushes = browser.run(pushed)
     assert set(pushes) == {0} and "pushes no op" in said(browser, "credits")
     assert browser.faults() == []
 
 
 def test_chips_by_mouse_and_keys(browser):
-    """An op is dragged against the dataflow, the rule is named, FIX repairs it; keys move an op; the optimum is one."""
+    """An op is dragged against the dataflow, the rule is named, FIX repairs it; keys move an op;
+    the optimum is one."""
     browser.size(1280, 1400)
     browser.open(address("mcm/play.html"))
     x, y = browser.centre("#play-chips [data-op='0'] rect")
-    lane = browser.run("document.querySelector('#play-chips .lm-live .lm-room').getBoundingClientRect().width")
+    lane = browser.run(
+        "document.querySelector('#play-chips .lm-live .lm-room').getBoundingClientRect().width"
+    )
     browser.mouse("mousePressed", x, y)
     browser.mouse("mouseMoved", x + lane, y)
     browser.mouse("mouseReleased", x + lane, y)
     assert state(browser, "chips")["at"].startswith("1")
-    assert browser.run("document.querySelector('#play-chips .lm-broken li').dataset.rule") == "acyclic"
+    assert (
+        browser.run("document.querySelector('#play-chips .lm-broken li').dataset.rule") == "acyclic"
+    )
     browser.click("#play-chips [data-repair=fix]")
     assert "Valid." in said(browser, "chips")
     browser.run("document.querySelector('#play-chips [data-op=\"1\"]').focus()")
@@ -298,10 +352,13 @@ def test_search_works_from_a_file(browser):
     browser.size(1280)
     browser.open(address("search.html") + "?q=prefetch")
     browser.run(
-        "new Promise((done) => { let n = 0; const t = setInterval(() => {"
-        " if (document.querySelector('#search-results li') || ++n > 50) { clearInterval(t); done(); } }, 100); })"
+        "new Promise((done) => { let n = 0; const t = setInterval(() => { if"
+        " (document.querySelector('#search-results li') || ++n > 50) { clearInterval(t); done(); }"
+        " }, 100); })"
     )
     assert browser.run("document.querySelectorAll('#search-results li').length") > 0
     browser.run("new Promise((done) => setTimeout(done, 300))")
-    assert "prefetch" in browser.run("document.querySelector('#search-results').textContent").lower()
+    assert (
+        "prefetch" in browser.run("document.querySelector('#search-results').textContent").lower()
+    )
     assert browser.faults() == []

@@ -1,4 +1,5 @@
-"""What the pages tell a reader to try, done in a browser, and what they say about it; without a built book.
+"""What the pages tell a reader to try, done in a browser, and what they say about it; without a
+built book.
 
 Each explorable stands on a page of its own, with its data computed as for the book.
 """
@@ -29,13 +30,15 @@ def opened(browser, tmp_path):
             claim.setdefault("link", "#")
         text = json.dumps(data).replace("</", "<\\/")
         scripts = "".join(
-            f'<script src="{(SCRIPTS / f"{s}.js").as_uri()}"></script>' for s in explorables.SCRIPTS[name]
+            f'<script src="{(SCRIPTS / f"{s}.js").as_uri()}"></script>'
+            for s in explorables.SCRIPTS[name]
         )
         page, style = tmp_path / f"{name}.html", (BOOK / "_static" / "book.css").as_uri()
         page.write_text(
-            f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{style}">'
-            f'<figure class="lm-explorable" id="play-{name}" data-explorable="{name}" data-label="{name}">'
-            f'<script type="application/json">{text}</script><figcaption></figcaption></figure>{scripts}'
+            f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{style}"><figure'
+            f' class="lm-explorable" id="play-{name}" data-explorable="{name}"'
+            f' data-label="{name}"><script'
+            f' type="application/json">{text}</script><figcaption></figcaption></figure>{scripts}'
         )
         browser.size(1280, 1600)
         browser.open("about:blank")
@@ -74,19 +77,26 @@ def test_a_diamond_stands_at_the_number_in_the_words(browser, opened):
     """Two once stood at another claim's number, and a dot on the side of another verdict."""
     data = opened("claims")
     drawn = browser.run(
-        "Object.fromEntries([...document.querySelectorAll('[data-claim]')].map((g) => [g.dataset.claim,"
-        " [g.querySelector('.lm-diamond')?.getAttribute('d') || '', g.querySelector('title')?.textContent || '',"
+        "Object.fromEntries([...document.querySelectorAll('[data-claim]')].map((g) =>"
+        " [g.dataset.claim, [g.querySelector('.lm-diamond')?.getAttribute('d') || '',"
+        " g.querySelector('title')?.textContent || '',"
         " g.querySelector('[class^=lm-verdict]')?.getAttribute('cx')]]))"
     )
-    marks = browser.run("[...document.querySelectorAll('.lm-now')].map((l) => Number(l.getAttribute('x1')))")
-    heads = browser.run("[...document.querySelectorAll('.lm-picture text')].slice(0, 2).map((t) => t.textContent)")
+    marks = browser.run(
+        "[...document.querySelectorAll('.lm-now')].map((l) => Number(l.getAttribute('x1')))"
+    )
+    heads = browser.run(
+        "[...document.querySelectorAll('.lm-picture text')].slice(0, 2).map((t) => t.textContent)"
+    )
     assert heads[1] == "reproduced from here →"
     for claim in data["claims"]:
         path, why, dot = drawn[claim["id"]]
         (low, high), (least, most) = claim["reproduced"], claim["same"]
         below = low is None or (low == least and high is not None and most is not None)
         zero, one = (most, high) if below else (least, low)
-        side = {"reproduced": (1, 9), "same direction": (0, 9), "not reproduced": (-9, 0)}.get(claim["verdict"])
+        side = {"reproduced": (1, 9), "same direction": (0, 9), "not reproduced": (-9, 0)}.get(
+            claim["verdict"]
+        )
         if dot is not None and side is not None:
             share = (float(dot) - marks[0]) / (marks[1] - marks[0])
             assert side[0] - 1e-6 <= share <= side[1] + 1e-6, claim["id"]
@@ -97,20 +107,27 @@ def test_a_diamond_stands_at_the_number_in_the_words(browser, opened):
             share = (claim["printed"] - zero) / (one - zero)
             assert at == pytest.approx(min(max(share, -1.5), 3), abs=1e-6), claim["id"]
     opened("claims", "claim=mmap.alexnet-layout")
-    assert "In the unit of the measure: 1.17" in browser.run("document.querySelector('.lm-detail').textContent")
+    assert "In the unit of the measure: 1.17" in browser.run(
+        "document.querySelector('.lm-detail').textContent"
+    )
     opened("claims", "claim=mmap.drop-backup")
-    assert "No diamond: the paper gives no number" in browser.run("document.querySelector('.lm-detail').textContent")
+    assert "No diamond: the paper gives no number" in browser.run(
+        "document.querySelector('.lm-detail').textContent"
+    )
 
 
 def test_the_price_of_alexnets_memory(browser, opened):
-    """A high price empties the memory; below some price nothing changes; a price helps at 8 MiB and not at 64."""
+    """A high price empties the memory; below some price nothing changes; a price helps at 8 MiB and
+    not at 64."""
     data = opened("alexnet")
     sizes = [int(size) for size in data["limits"]]
     cheap, *dear = (shares(slide(browser, "price", at))[0] for at in (0, 36))
     assert dear[0] < cheap / 5
     assert shares(slide(browser, "price", 4))[0] == pytest.approx(cheap)
     best = shares(press(browser, "[data-best]"))[0]
-    assert best == pytest.approx(cheap, abs=0.01), "with 64 MiB no price beats placing whatever fits"
+    assert best == pytest.approx(cheap, abs=0.01), (
+        "with 64 MiB no price beats placing whatever fits"
+    )
     assert browser.run("Number(document.querySelector('[data-name=price]').value)") > 4, (
         "the slider's end shows nothing"
     )
@@ -123,18 +140,32 @@ def test_the_price_of_alexnets_memory(browser, opened):
         greedy, says, most = shares(press(browser, "[data-best]"))
         assert greedy < says <= most and says == pytest.approx(100 * actual, abs=0.01), size
         assert most == pytest.approx(100 * bound, abs=0.01), size
-        assert f"the best found, {size} MiB" in browser.run("document.querySelector('.lm-picture').textContent")
+        assert f"the best found, {size} MiB" in browser.run(
+            "document.querySelector('.lm-picture').textContent"
+        )
 
 
 def test_the_game_of_the_toy(browser, opened):
     """The toy has a bound, which is its optimum, and bytes."""
     toy = explorables.explorable_data.program_json(toy_program())
-    about = {"capacities": [2, 3], "bandwidths": [1], "best": {}, "agent": {"moves": [], "actions": []}}
-    opened("game", "program=toy&capacity=3&bandwidth=1&moves=NNDDCN", {"program": toy, "toy": toy, **about})
+    about = {
+        "capacities": [2, 3],
+        "bandwidths": [1],
+        "best": {},
+        "agent": {"moves": [], "actions": []},
+    }
+    opened(
+        "game",
+        "program=toy&capacity=3&bandwidth=1&moves=NNDDCN",
+        {"program": toy, "toy": toy, **about},
+    )
     assert "you saved 66.7 %" in said(browser)
     text = browser.run("document.querySelector('.lm-live').textContent")
     assert "not known" not in text and text.count("66.7 %") >= 3
-    assert browser.run("document.querySelector('[data-name=capacity] + output').textContent") == "8 bytes"
+    assert (
+        browser.run("document.querySelector('[data-name=capacity] + output').textContent")
+        == "8 bytes"
+    )
 
 
 def test_the_same_scatter_repaired_again(browser, opened):
@@ -159,21 +190,27 @@ def test_the_optimum_in_twelve_moves(browser, opened):
     moves, best = (
         0,
         browser.run(
-            "(() => { const d = JSON.parse(document.querySelector('script[type*=json]').textContent);"
-            " return lm.chips.optimum(d.graph, d.chips, d.link_bytes_per_s); })()"
+            "(() => { const d ="
+            " JSON.parse(document.querySelector('script[type*=json]').textContent); return"
+            " lm.chips.optimum(d.graph, d.chips, d.link_bytes_per_s); })()"
         ),
     )
     for op, chip in enumerate(best):
         if chip:
             node = f"document.querySelector('[data-op=\"{op}\"]')"
-            for _ in range(3 * len(best)):  # a page that is still being laid out takes the focus away
+            # a page that is still being laid out takes the focus away
+            for _ in range(3 * len(best)):
                 if browser.run(f"{node}.ariaValueNow") == str(chip):
                     break
                 browser.run(f"{node}.focus()")
                 browser.key("ArrowRight", 39)
             assert browser.run(f"{node}.ariaValueNow") == str(chip)
             moves += 1
-    assert moves <= 12 and f"after {moves} moves" in said(browser) and "This is the optimum" in said(browser)
+    assert (
+        moves <= 12
+        and f"after {moves} moves" in said(browser)
+        and "This is the optimum" in said(browser)
+    )
     assert browser.run(answers) == [True] * 3
     assert "after 0 moves" in press(browser, "[data-start]") and browser.run(answers) == [False] * 3
     press(browser, "[data-answers]")
@@ -183,14 +220,20 @@ def test_the_optimum_in_twelve_moves(browser, opened):
 def test_slower_links_and_less_memory(browser, opened):
     """Slower links make the optimum use fewer chips, less memory makes it use more again."""
     opened("chips")
-    chips = [int(re.search(r"on (\d) of the", slide(browser, "link", at))[1]) for at in (5, 4, 3, 2, 1, 0)]
+    chips = [
+        int(re.search(r"on (\d) of the", slide(browser, "link", at))[1])
+        for at in (5, 4, 3, 2, 1, 0)
+    ]
     assert chips == sorted(chips, reverse=True) and chips[-1] < chips[0]
-    actual = [re.search(r"on (\d) of the", slide(browser, "memory", at)) for at in (6, 5, 4, 3, 2, 1, 0)]
+    actual = [
+        re.search(r"on (\d) of the", slide(browser, "memory", at)) for at in (6, 5, 4, 3, 2, 1, 0)
+    ]
     assert max(int(one[1]) for one in actual if one) > chips[-1]
 
 
 def test_thirty_races(browser, opened):
-    """What the page says of the order holds over the races that are drawn, and pressing the button draws them."""
+    """What the page says of the order holds over the races that are drawn, and pressing the button
+    draws them."""
     data = opened("race")
     assert len(data["graphs"]) == 5
     for at, one in enumerate(data["graphs"]):
@@ -206,12 +249,15 @@ def test_thirty_races(browser, opened):
         opened("race", f"graph={at}")
         browser.click(".lm-live [data-many]")
         browser.run(
-            "new Promise((done) => { const t = setInterval(() => { if (document.querySelector('[data-many]')"
-            ".getAttribute('aria-pressed') === 'false') { clearInterval(t); done(); } }, 50); })"
+            "new Promise((done) => { const t = setInterval(() => { if"
+            " (document.querySelector('[data-many]').getAttribute('aria-pressed') === 'false') {"
+            " clearInterval(t); done(); } }, 50); })"
         )
         assert browser.run("document.querySelectorAll('[data-lane=regal]').length") == 30
         gap = 100 * (mean["regal"] / one["best_s"] - 1)
-        assert f"REGAL {gap:.1f} %" in said(browser) and f"REGAL ends ahead of BRKGA in {ahead} of 30" in said(browser)
+        assert f"REGAL {gap:.1f} %" in said(
+            browser
+        ) and f"REGAL ends ahead of BRKGA in {ahead} of 30" in said(browser)
 
 
 def test_one_race_goes_to_its_end_and_says_so(browser, opened):
@@ -219,5 +265,9 @@ def test_one_race_goes_to_its_end_and_says_so(browser, opened):
     for _ in range(3):
         press(browser, "[data-step]")
     assert said(browser).startswith("Generation 3, 340 evaluations.")
-    browser.run("(() => { for (let i = 0; i < 70; i++) document.querySelector('[data-step]').click(); })()")
-    assert "The race is over, and one race proves nothing. Generation 61, 4980 evaluations" in said(browser)
+    browser.run(
+        "(() => { for (let i = 0; i < 70; i++) document.querySelector('[data-step]').click(); })()"
+    )
+    assert "The race is over, and one race proves nothing. Generation 61, 4980 evaluations" in said(
+        browser
+    )

@@ -1,7 +1,8 @@
-"""The rules in JavaScript against those in Python, in a real browser, to the last digit that JSON carries.
+"""The rules in JavaScript against those in Python, in a real browser, to the last digit that JSON
+carries.
 
-It would catch a rule that the explorables play differently from the tables: an illegal move offered, another offset or
-reward, a repair that draws otherwise, a schedule of another length.
+It would catch a rule that the explorables play differently from the tables: an illegal move
+offered, another offset or reward, a repair that draws otherwise, a schedule of another length.
 """
 
 import itertools
@@ -47,7 +48,8 @@ def ask(page, function: str, data) -> list:
 
 
 def test_random_games(page):
-    """Every outcome of every action at every move, the return, and the dead ends of hundreds of games."""
+    """Every outcome of every action at every move, the return, and the dead ends of hundreds of
+    games."""
     rng = np.random.default_rng(0)
     chains = {"alias_fraction": 0.6, "alias_chain": 0.9, "fast_fraction": 0.2}
     programs = [random_program(rng, n, **(chains if n > 25 else {})) for n in (12, 30, 30, 45)]
@@ -64,7 +66,10 @@ def test_random_games(page):
         while not game.over:
             seen.append(
                 [
-                    [int(o["legal"]), *(o[k].item() for k in ("start", "end", "offset", "reward_s"))]
+                    [
+                        int(o["legal"]),
+                        *(o[k].item() for k in ("start", "end", "offset", "reward_s")),
+                    ]
                     for o in game.outcomes
                 ]
             )
@@ -90,7 +95,8 @@ def test_random_games(page):
 
 
 def test_going_back_and_greedy_rules(page):
-    """A game taken back to a prefix goes on as before, and threshold rules choose the same moves."""
+    """A game taken back to a prefix goes on as before, and threshold rules choose the same
+    moves."""
     rng = np.random.default_rng(1)
     programs = [random_program(rng, n, alias_fraction=0.4) for n in (25, 60)]
     cases, expected = [], []
@@ -104,7 +110,14 @@ def test_going_back_and_greedy_rules(page):
         game = Game(programs[which])  # a game without the groups that dead ends have forced
         for action in actions:
             game.step(action)
-        cases.append([which, actions, prefix, [rule.price, rule.copy_price, rule.foresight, rule.supply_price]])
+        cases.append(
+            [
+                which,
+                actions,
+                prefix,
+                [rule.price, rule.copy_price, rule.foresight, rule.supply_price],
+            ]
+        )
         game.rewind(prefix)
         game.play_linear_policy(rule.weights())
         expected.append([game.played().action.tolist(), game.played().offset.tolist(), game.value])
@@ -124,7 +137,8 @@ def test_going_back_and_greedy_rules(page):
 
 
 def test_all_games_of_the_toy(page):
-    """The bound of the toy is its optimum: all games, tried in Python as on the page of the problem."""
+    """The bound of the toy is its optimum: all games, tried in Python as on the page of the
+    problem."""
     toy, cases, expected = toy_program(), [(8, 4.0), (5, 4.0), (12, 1.0), (8, 16.0)], []
     for fast_bytes, rate in cases:
         game, values = Game(toy.with_memory(fast_bytes=fast_bytes, copy_bytes_per_s=rate)), []
@@ -136,7 +150,8 @@ def test_all_games_of_the_toy(page):
     data = {"toy": program_json(toy), "cases": cases}
     actual = ask(
         page,
-        "({toy, cases}) => cases.map(([fastBytes, copyRate]) => lm.exhaust(toy, {fastBytes, copyRate}))",
+        "({toy, cases}) => cases.map(([fastBytes, copyRate]) => lm.exhaust(toy, {fastBytes,"
+        " copyRate}))",
         data,
     )
     assert actual == expected and actual[0] == pytest.approx(2 / 3)
@@ -145,11 +160,21 @@ def test_all_games_of_the_toy(page):
 def chip_cases(rng):
     for i in range(COUNT):
         graph = random_graph(rng, FAMILIES[i % len(FAMILIES)], int(rng.integers(5, 9)))
-        package = ChipPackage(chips=int(rng.integers(2, 5)), link_bytes_per_s=float(rng.uniform(1e9, 1e11)))
-        rough = np.sort(rng.integers(0, package.chips, graph.num_ops))[np.argsort(graph.topological_order)]
+        package = ChipPackage(
+            chips=int(rng.integers(2, 5)), link_bytes_per_s=float(rng.uniform(1e9, 1e11))
+        )
+        rough = np.sort(rng.integers(0, package.chips, graph.num_ops))[
+            np.argsort(graph.topological_order)
+        ]
         noise = rng.random(graph.num_ops) < rng.choice([0.0, 0.1, 0.5])
         candidate = np.where(noise, rng.integers(0, package.chips, graph.num_ops), rough)
-        yield graph, package, candidate, rng.permutation(graph.num_ops).tolist(), bool(rng.random() < 0.7)
+        yield (
+            graph,
+            package,
+            candidate,
+            rng.permutation(graph.num_ops).tolist(),
+            bool(rng.random() < 0.7),
+        )
 
 
 RULES = {"Eq. 2": "acyclic", "Eq. 3": "skipping", "Eq. 4": "triangle"}
@@ -166,7 +191,8 @@ class Counted:
 
 
 def test_partitions(page):
-    """Rules broken, seconds, memory and throughput of hundreds of partitions, and what FIX and SAMPLE make of them."""
+    """Rules broken, seconds, memory and throughput of hundreds of partitions, and what FIX and
+    SAMPLE make of them."""
     rng, cases, expected, valid = np.random.default_rng(2), [], [], 0
     for graph, package, candidate, order, chain in chip_cases(rng):
         verdict = validate(graph, make_partition(candidate, package.chips), package)
@@ -175,7 +201,9 @@ def test_partitions(page):
             rules = [rule for rule in rules if rule != "triangle"]
         model, numbers = ChipModel(graph, package), rng.random(200).tolist()
         solver = [
-            ConstraintSolver(graph.num_ops, graph.op_edges, package.chips, "chain" if chain else "general")
+            ConstraintSolver(
+                graph.num_ops, graph.op_edges, package.chips, "chain" if chain else "general"
+            )
             for _ in "ab"
         ]
         ones = np.ones((graph.num_ops, package.chips))
@@ -185,7 +213,9 @@ def test_partitions(page):
         judged = None if "acyclic" in rules else model.latencies(candidate).tolist()
         if judged is not None:
             assert verdict.costs["runtime_s"] == pytest.approx(max(judged))
-        memory = chip_memory(graph, candidate, package.chips).tolist() if judged is not None else None
+        memory = (
+            chip_memory(graph, candidate, package.chips).tolist() if judged is not None else None
+        )
         cases.append(
             [
                 graph_json(graph, model.op_seconds),
@@ -232,7 +262,8 @@ def test_the_optimum_of_small_graphs(page):
         expected.append(best)
     actual = ask(
         page,
-        "(cases) => cases.map(([g, link]) => lm.chips.runtime(g, lm.chips.optimum(g, 3, link), 3, link))",
+        "(cases) => cases.map(([g, link]) => lm.chips.runtime(g, lm.chips.optimum(g, 3, link), 3,"
+        " link))",
         cases,
     )
     assert actual == expected
@@ -242,7 +273,9 @@ def test_schedules(page):
     """Time, peak, placement and order of hundreds of random chromosomes."""
     rng, cases, expected = np.random.default_rng(4), [], []
     for i in range(COUNT):
-        instance = Instance(random_graph(rng, FAMILIES[i % len(FAMILIES)], int(rng.integers(5, 40))))
+        instance = Instance(
+            random_graph(rng, FAMILIES[i % len(FAMILIES)], int(rng.integers(5, 40)))
+        )
         chromosome, work = rng.random(instance.chromosome_length), make_workspace(instance)
         if i % 3 == 0:
             chromosome = np.round(chromosome, 1)  # ties
@@ -275,8 +308,9 @@ def test_beta_laws(page):
 
 
 def test_credits_of_moves(page):
-    """The gains of all single moves by flow, and by the smooth bottleneck where the rules allow them: on the page also
-    the rule that no chip before the last is left empty, which Python leaves to the repair."""
+    """The gains of all single moves by flow, and by the smooth bottleneck where the rules allow
+    them: on the page also the rule that no chip before the last is left empty, which Python leaves
+    to the repair."""
     rng, cases, expected = np.random.default_rng(5), [], []
     for graph, package, *_ in chip_cases(rng):
         y = repair_batch(repair_arrays(graph), package.chips, mode="sample", rng=rng, count=1)[0]
@@ -284,10 +318,19 @@ def test_credits_of_moves(page):
         latencies = model.latencies(y)
         gains, allowed = single_moves(move_arrays(model), y, latencies)
         after = y + np.eye(len(y), dtype=int)[:, None] * np.array([-1, 0, 1])[:, None]  # [N, 3, N]
-        allowed &= np.array([[len({*moved.tolist()}) == moved.max() + 1 for moved in of_op] for of_op in after])
+        allowed &= np.array(
+            [[len({*moved.tolist()}) == moved.max() + 1 for moved in of_op] for of_op in after]
+        )
         exact = np.where(allowed, np.tanh(gains / SHARP), 0.0)
         told, _ = flow_gains(model.op_seconds, y[None], latencies[None])
-        cases.append([graph_json(graph, model.op_seconds), package.chips, package.link_bytes_per_s, y.tolist()])
+        cases.append(
+            [
+                graph_json(graph, model.op_seconds),
+                package.chips,
+                package.link_bytes_per_s,
+                y.tolist(),
+            ]
+        )
         expected.append([told[0][:, ::2].tolist(), exact[:, ::2].tolist()])
     actual = ask(
         page,

@@ -20,7 +20,9 @@ BOOK = Path(__file__).resolve().parents[2] / "book"
 
 SENTENCES = sentences.read()
 PAGES = "".join(
-    path.read_text() for path in sorted(BOOK.rglob("*.md")) if not {"_build", ".ipynb_checkpoints"} & set(path.parts)
+    path.read_text()
+    for path in sorted(BOOK.rglob("*.md"))
+    if not {"_build", ".ipynb_checkpoints"} & set(path.parts)
 )
 
 
@@ -48,12 +50,15 @@ def test_one_whose_rows_are_missing_is_refused():
 
 
 def test_the_readme_says_the_same():
-    """Its three sentences of news are those of the front page, and its picture shows the stored layouts."""
+    """Its three sentences of news are those of the front page, and its picture shows the stored
+    layouts."""
     readme = " ".join((BOOK.parent / "README.md").read_text().split())
     for name in ("mmap.news", "mcm.news", "regal.news"):
         assert sentences.say(name, SENTENCES[name]) in readme
     picture = explorable_pictures.readme_picture(explorable_data.layouts())
-    assert (BOOK / "layouts.svg").read_text() == picture, "write it anew with `python book/build.py --readme-picture`"
+    assert (BOOK / "layouts.svg").read_text() == picture, (
+        "write it anew with `python book/build.py --readme-picture`"
+    )
 
 
 def test_every_name_stands_once():
@@ -75,19 +80,25 @@ HEADLINES = {
         ("regal.test", -1, "gap_percent", kind) for kind in ("synthetic-runtime", "traced-runtime")
     ],
 }
-"""Sentences that say how a learner does -> the stored rows by which its rivals are judged, and which way is better."""
+"""Sentences that say how a learner does -> the stored rows by which its rivals are judged, and
+which way is better."""
 CALLED = {
-    "edit-search": "edit-search", "edit-search-prod": "edit-search", "edit-search-repeats": "edit-search-repeats",
-    "sa-balanced": "annealing from an even", "spectral-local-search": "local search that begins there",
-}  # fmt: skip
+    "edit-search": "edit-search",
+    "edit-search-prod": "edit-search",
+    "edit-search-repeats": "edit-search-repeats",
+    "sa-balanced": "annealing from an even",
+    "spectral-local-search": "local search that begins there",
+}
 
 
 @pytest.mark.parametrize(
-    ("name", "rows"), [(name, rows) for names, of in HEADLINES.items() for name in names.split() for rows in of]
+    ("name", "rows"),
+    [(name, rows) for names, of in HEADLINES.items() for name in names.split() for rows in of],
 )
 def test_the_strongest_rival_without_learning_is_named(name, rows):
-    """By the stored rows, so that a rival that a new table makes the strongest has to be named too. Catches a learner
-    that is shown beside the rivals it beats alone. Exact solvers are no rivals of a learner's kind."""
+    """By the stored rows, so that a rival that a new table makes the strongest has to be named too.
+    Catches a learner that is shown beside the rivals it beats alone. Exact solvers are no rivals of
+    a learner's kind."""
     artifact, sign, metric, instance = rows
     values = {
         row["method"]: sign * row["value"]
@@ -101,7 +112,10 @@ def test_the_strongest_rival_without_learning_is_named(name, rows):
 
 def test_the_strongest_rival_is_in_the_pictures_of_ten_minutes():
     """Catches a ladder of bars without the method that ties with the learner, or is above it."""
-    for picture, name in (("chips-ladder", "annealing from an even"), ("race-ladder", "then local search")):
+    for picture, name in (
+        ("chips-ladder", "annealing from an even"),
+        ("race-ladder", "then local search"),
+    ):
         assert name in explorable_pictures.PICTURES[picture](None, "")
 
 
@@ -111,15 +125,21 @@ SAID_ONCE = {
     "mcm/learners.md": ["of them over the paper's 36", "{math}`T = 2`"],
     "mcm/why.md": ["none over the paper's 36"],
     "mcm/silicon.md": ['"uniform", "pearson"'],
-    "regal/learner.md": ["layer norm", ": a skip", 'shared.json")["noise"]["5000"]', '["curve"][0]["entropy"]',
-                         'traced-memory-0.json")["training_graphs"]'],
+    "regal/learner.md": [
+        "layer norm",
+        ": a skip",
+        'shared.json")["noise"]["5000"]',
+        '["curve"][0]["entropy"]',
+        'traced-memory-0.json")["training_graphs"]',
+    ],
     "sentences.yml": ["a ceiling: as many balanced cuts"],
-}  # fmt: skip
+}
 """Page -> what differs from a paper, or limits what a table can tell, and is said there."""
 
 
 def test_what_differs_from_the_papers_is_said_in_one_place():
-    """Catches a difference that a page keeps silent about, and one that stands in two places, of which one gets old."""
+    """Catches a difference that a page keeps silent about, and one that stands in two places, of
+    which one gets old."""
     texts = {
         path.relative_to(BOOK).as_posix(): " ".join(path.read_text().split())
         for path in (*sorted(BOOK.rglob("*.md")), sentences.PATH)
@@ -127,7 +147,9 @@ def test_what_differs_from_the_papers_is_said_in_one_place():
     }
     for page, facts in SAID_ONCE.items():
         for fact in facts:
-            assert [(name, text.count(fact)) for name, text in texts.items() if fact in text] == [(page, 1)], fact
+            assert [(name, text.count(fact)) for name, text in texts.items() if fact in text] == [
+                (page, 1)
+            ], fact
 
 
 MOST_WORDS, MEAN_WORDS, MOST_NUMBERS, NUMBERS_OF_A_PAGE = 40, 22, 2, 35
@@ -142,18 +164,32 @@ def parted(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", ["index", "ten-minutes"])
 def test_the_first_pages_are_short_of_breath_and_of_numbers(page):
-    """By the page as its notebook has it, with the sentences' numbers filled in; headings and lists part sentences."""
-    words = "\n".join(cell.source for cell in notebooks.notebook(page).cells if cell.cell_type == "markdown")
+    """By the page as its notebook has it, with the sentences' numbers filled in; headings and lists
+    part sentences."""
+    words = "\n".join(
+        cell.source for cell in notebooks.notebook(page).cells if cell.cell_type == "markdown"
+    )
     plain = re.sub(r"`[^`]*`|^#.*$|^\|.*$", "", re.sub(r"\]\([^)]*\)", "]", words), flags=re.M)
-    said = [line for part in re.split(r"\n\s*(?:\n|[-*\d])", plain) for line in parted(" ".join(part.split())) if line]
+    said = [
+        line
+        for part in re.split(r"\n\s*(?:\n|[-*\d])", plain)
+        for line in parted(" ".join(part.split()))
+        if line
+    ]
     assert [line for line in said if len(line.split()) > MOST_WORDS] == []
     assert sum(len(line.split()) for line in said) / len(said) <= MEAN_WORDS
     assert len(re.findall(r"\d[\d,.]*", plain)) <= NUMBERS_OF_A_PAGE
 
 
 def test_they_can_be_read_aloud():
-    """No sentence has more than two numbers, nor more words than one breath; intervals belong in tables."""
-    said = [line for entry in SENTENCES.values() for case in entry["cases"] for line in parted(case["text"])]
+    """No sentence has more than two numbers, nor more words than one breath; intervals belong in
+    tables."""
+    said = [
+        line
+        for entry in SENTENCES.values()
+        for case in entry["cases"]
+        for line in parted(case["text"])
+    ]
     faults = [line for line in said if len(line.split()) > MOST_WORDS]
     for line in said:
         plain = re.sub(r"`[^`]*`|(Figure|Tables?|Section|[Pp]aper) \d+", "", line)
@@ -163,7 +199,8 @@ def test_they_can_be_read_aloud():
 
 
 def test_a_value_comes_from_the_code_or_from_a_result():
-    """Would catch a role that prints a number wrongly, and an expression that fails without failing the build."""
+    """Would catch a role that prints a number wrongly, and an expression that fails without failing
+    the build."""
     assert values.text_of('of("mmap.agent.config").LONG:,') == f"{LONG:,}"
     assert values.text_of('row("mmap.table3", "all", "muzero", "speedup"):.2f').startswith("1.")
     assert values.text_of('len(record("mcm/silicon.json")["candidates"])').isdigit()

@@ -31,7 +31,8 @@ def file_of(name, folder=STORED):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A copy of the benchmark's folder in which nothing but the empty mapping is known of `SMALL`."""
+    """A copy of the benchmark's folder in which nothing but the empty mapping is known of
+    `SMALL`."""
     target = tmp_path / "bench"
     shutil.copytree(data_folder() / "bench", target)
     table = bench.standings(target)
@@ -61,18 +62,23 @@ def test_every_best_mapping_is_valid_and_worth_what_the_table_says(name):
     row, program = bench.standings()[name], bench.load(name)
     scored = bench.score(program, bench.best_mapping(program))
     assert scored.valid, scored.violation
-    assert abs(scored.value - row.best) < bench.SAME and scored.latency_s == pytest.approx(row.latency_s, rel=1e-9)
+    assert abs(scored.value - row.best) < bench.SAME and scored.latency_s == pytest.approx(
+        row.latency_s, rel=1e-9
+    )
     assert file_sha256(file_of(name)) == row.sha256
     assert row.game == validate(program, bench.best_mapping(program), exact=True).valid
 
 
 def test_what_is_not_as_the_table_says_is_told(tmp_path, monkeypatch):
-    """Catches a mapping exchanged for another, a return that was typed, a best above its bound, a stray file."""
+    """Catches a mapping exchanged for another, a return that was typed, a best above its bound, a
+    stray file."""
     data = tmp_path / "data"
     shutil.copytree(data_folder() / "bench", data / "bench")
     (data / "compiled").symlink_to(data_folder() / "compiled")
     rows = read_json(data / "bench" / "table.json").value["programs"]
-    kept = sorted((r for r in rows if r["program"] in (SMALL, "rnn_1", "rnn_2")), key=lambda r: r["program"])
+    kept = sorted(
+        (r for r in rows if r["program"] in (SMALL, "rnn_1", "rnn_2")), key=lambda r: r["program"]
+    )
     for row in rows:
         if row not in kept:
             file_of(row["program"], data / "bench").unlink()
@@ -90,18 +96,24 @@ def test_what_is_not_as_the_table_says_is_told(tmp_path, monkeypatch):
     starts = [f"bench/{SMALL}: its SHA-256", f"bench/{kept[1]['program']}: its mapping returns"]
     starts += [f"bench/{kept[2]['program']}: its mapping is", "bench/other.json"]
     faults = verify.verify_bench().faults
-    assert [fault[: len(start)] for fault, start in zip(faults, starts)] == starts and len(faults) == 4
+    assert [fault[: len(start)] for fault, start in zip(faults, starts)] == starts and len(
+        faults
+    ) == 4
     kept[2]["best"] = kept[2]["bound"] + 0.001
     write_json(table, {"schema": bench.SCHEMA, "programs": kept})
     assert "is above the bound" in verify.verify_bench().faults[0]
 
 
 def test_a_better_mapping_enters_once(folder):
-    """Would catch an equal mapping that takes a name's place, and a table that does not follow its files."""
+    """Would catch an equal mapping that takes a name's place, and a table that does not follow its
+    files."""
     source, former = file_of(SMALL), file_of(SMALL, folder)
     scored, before = bench.submit(source, "a reader", folder)
     assert scored.value > before.best == 0.0 and bench.standings(folder)[SMALL].by == "a reader"
-    assert bench.score(bench.load(SMALL), bench.best_mapping(bench.load(SMALL), folder)).value == scored.value
+    assert (
+        bench.score(bench.load(SMALL), bench.best_mapping(bench.load(SMALL), folder)).value
+        == scored.value
+    )
     bench.submit(source, "another reader", folder)
     assert bench.standings(folder)[SMALL].by == "a reader"
     assert not former.exists() and [*folder.glob(f"{SMALL}.*")] == [file_of(SMALL, folder)]
@@ -142,17 +154,26 @@ for count in range(1, 1000):
 
 
 def test_an_entry_killed_at_any_write_leaves_the_former_best_or_the_new_one(folder, tmp_path):
-    """Would catch a mapping written over before the table is, and what such an entry leaves for ever: the process is
-    killed before each thing that it changes in the folder, of which there are files opened, renamed and removed."""
+    """Would catch a mapping written over before the table is, and what such an entry leaves for
+    ever: the process is killed before each thing that it changes in the folder, of which there are
+    files opened, renamed and removed."""
     arguments = [sys.executable, "-c", KILLED, str(file_of(SMALL)), str(tmp_path), SMALL]
     done = subprocess.run(
-        arguments, capture_output=True, text=True, check=True, env=os.environ | {"NUMBA_NUM_THREADS": "1"}
+        arguments,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"NUMBA_NUM_THREADS": "1"},
     )
     rows = [line.split() for line in done.stdout.splitlines()]
     assert [row[0] for row in rows] == ["9"] * (len(rows) - 1) + ["0"] and len(rows) > 5
     former, entered = ["nobody", "True"], ["a", "reader", "True"]
     known = [row[1:3] if row[1] == "nobody" else row[1:4] for row in rows]
-    assert all(row in (former, entered) for row in known) and known[0] == former and known[-1] == entered
+    assert (
+        all(row in (former, entered) for row in known)
+        and known[0] == former
+        and known[-1] == entered
+    )
     assert all(row[-3:] == ["a", "reader", "1"] for row in rows), "the next submission tidies up"
 
 
@@ -168,9 +189,11 @@ def test_a_game_is_told_from_chosen_offsets(tmp_path):
     assert not bench.is_game(program, read_mapping(tmp_path / "moved.json", program))
 
 
-def test_searches_keep_their_actions_and_the_benchmark_is_filled_from_them(folder, monkeypatch, capsys):
-    """Would catch a search whose record does not say what it found, actions of a plan that is no game, and a builder
-    that passes over a stored game that returns more than the best one known."""
+def test_searches_keep_their_actions_and_the_benchmark_is_filled_from_them(
+    folder, monkeypatch, capsys
+):
+    """Would catch a search whose record does not say what it found, actions of a plan that is no
+    game, and a builder that passes over a stored game that returns more than the best one known."""
     program = bench.load(SMALL)
     config = {"samples": 30, "program": program.digest[:16]}
     records = []
@@ -179,15 +202,28 @@ def test_searches_keep_their_actions_and_the_benchmark_is_filled_from_them(folde
         assert ("actions" in result) == (method not in PLANS)
         records.append({"method": method, "instance": SMALL, "config": config, "result": result})
         if "actions" in result:
-            assert runs.judged(program, runs.replayed(program, result["actions"]))["costs"] == result["costs"]
+            assert (
+                runs.judged(program, runs.replayed(program, result["actions"]))["costs"]
+                == result["costs"]
+            )
     best = max((record for record in records if "actions" in record["result"]), key=return_of)
-    monkeypatch.setattr(builder, "games", lambda: {SMALL: [r for r in records if "actions" in r["result"]]})
-    nothing = replace(METHODS["greedy-tuned"], run=lambda program, rng, budget: (all_dropped(program), {}))
+    monkeypatch.setattr(
+        builder, "games", lambda: {SMALL: [r for r in records if "actions" in r["result"]]}
+    )
+    nothing = replace(
+        METHODS["greedy-tuned"], run=lambda program, rng, budget: (all_dropped(program), {})
+    )
     monkeypatch.setitem(METHODS, "greedy-tuned", nothing)
-    monkeypatch.setattr(sys, "argv", ["bench", "--seconds", "0", "--programs", SMALL, "--out", str(folder)])
+    monkeypatch.setattr(
+        sys, "argv", ["bench", "--seconds", "0", "--programs", SMALL, "--out", str(folder)]
+    )
     builder.main()
     entered = bench.standings(folder)[SMALL]
-    assert entered.best == pytest.approx(return_of(best), abs=1e-12) and entered.by == best["method"] and entered.game
+    assert (
+        entered.best == pytest.approx(return_of(best), abs=1e-12)
+        and entered.by == best["method"]
+        and entered.game
+    )
 
 
 def return_of(record):
@@ -207,7 +243,15 @@ def test_an_invalid_mapping_does_not_enter(folder, tmp_path):
 
 def test_a_run_is_judged_kept_and_gone_on_with(capsys, tmp_path):
     """Would catch a score that is the method's own, and a second run of what is there already."""
-    arguments = ("run", "greedy-tuned", "--instances", f"{SMALL},rnn_1", "--out", tmp_path, "--json")
+    arguments = (
+        "run",
+        "greedy-tuned",
+        "--instances",
+        f"{SMALL},rnn_1",
+        "--out",
+        tmp_path,
+        "--json",
+    )
     code, out, _ = run(capsys, *arguments)
     rows = json.loads(out)["programs"]
     assert code == 0 and [row["program"] for row in rows] == [SMALL, "rnn_1"]
@@ -221,7 +265,12 @@ def test_a_run_is_judged_kept_and_gone_on_with(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "field"),
-    [(None, "expected"), ({"made": [1]}, "made"), ({"made": {"seconds": "x"}}, "made"), ({}, "made")],
+    [
+        (None, "expected"),
+        ({"made": [1]}, "made"),
+        ({"made": {"seconds": "x"}}, "made"),
+        ({}, "made"),
+    ],
 )
 def test_a_kept_mapping_that_is_damaged_is_one_line(capsys, tmp_path, changes, field):
     """Would catch a fault of ours where a folder holds something else under a mapping's name."""
@@ -229,7 +278,13 @@ def test_a_kept_mapping_that_is_damaged_is_one_line(capsys, tmp_path, changes, f
     value = [1] if changes is None else mapping_to_json(all_dropped(program), program) | changes
     write_json(tmp_path / f"{SMALL}{bench.MAPPING}", value)
     code, out, err = run(capsys, "run", "greedy-tuned", "--instances", SMALL, "--out", tmp_path)
-    assert code == 2 and not out and len(err.splitlines()) == 1 and bench.MAPPING in err and field in err
+    assert (
+        code == 2
+        and not out
+        and len(err.splitlines()) == 1
+        and bench.MAPPING in err
+        and field in err
+    )
 
 
 def test_the_list_and_a_text_of_a_run(capsys):

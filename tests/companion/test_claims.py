@@ -39,19 +39,53 @@ ROWS = [
         (Measure("value", {"method": "regal", "metric": "gap_percent"}), 12.5),
         (Measure("value", {"method": "regal", "metric": "gap_percent"}, over="max"), 20.0),
         (Measure("value", {"method": "regal", "metric": "gap_percent", "instance": "b"}), 20.0),
-        (Measure("ratio", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"}), (0.5 + 0.8) / 2),
-        (Measure("ratio", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"}, "geomean"), 0.4**0.5),
-        (Measure("difference", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"}), -5.0),
-        (Measure("share_better", {"method": "brkga", "metric": "gap_percent"}, {"method": "regal"}), 1.0),
-        (Measure("ratio", {"method": "finetune", "metric": "samples", "target": "1.60"}, {"method": "rl"}), 171 / 330),
-        (Measure("difference", {"method": "regal", "metric": "gap_percent", "instance": "a"},
-                 {"method": "brkga", "instance": "c"}), -94.0),
+        (
+            Measure("ratio", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"}),
+            (0.5 + 0.8) / 2,
+        ),
+        (
+            Measure(
+                "ratio",
+                {"method": "regal", "metric": "gap_percent"},
+                {"method": "brkga"},
+                "geomean",
+            ),
+            0.4**0.5,
+        ),
+        (
+            Measure(
+                "difference", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"}
+            ),
+            -5.0,
+        ),
+        (
+            Measure(
+                "share_better", {"method": "brkga", "metric": "gap_percent"}, {"method": "regal"}
+            ),
+            1.0,
+        ),
+        (
+            Measure(
+                "ratio",
+                {"method": "finetune", "metric": "samples", "target": "1.60"},
+                {"method": "rl"},
+            ),
+            171 / 330,
+        ),
+        (
+            Measure(
+                "difference",
+                {"method": "regal", "metric": "gap_percent", "instance": "a"},
+                {"method": "brkga", "instance": "c"},
+            ),
+            -94.0,
+        ),
         (Measure("value", {"method": "regal", "metric": "gap_percent", "instance": "all"}), 1e6),
         (Measure("value", {"method": "muzero", "metric": "return"}), None),
         (Measure("value", {"method": "cp-sat", "metric": "gap_percent"}), None),
         (Measure("ratio", {"method": "regal", "metric": "seconds"}, {"method": "brkga"}), None),
     ],
-)  # fmt: skip
+)
 def test_measures_by_hand(rule, expected):
     actual = measure(rule, ROWS)
     assert actual is None if expected is None else actual.value == pytest.approx(expected)
@@ -75,7 +109,9 @@ GAP = Measure("ratio", {"method": "ours", "metric": "gap_percent"}, {"method": "
 )
 def test_the_verdict_follows_from_the_interval(value, low, high, verdict):
     """A number on the right side of a threshold decides nothing if its interval is on both."""
-    claim = Claim("x", 3, "text", "number", "regal.table1", GAP, (-math.inf, 0.55), (-math.inf, 0.98))
+    claim = Claim(
+        "x", 3, "text", "number", "regal.table1", GAP, (-math.inf, 0.55), (-math.inf, 0.98)
+    )
     rows = [row("a", "brkga", "gap_percent", 1.0)]
     if value is not None:
         rows.append(row("a", "ours", "gap_percent", value, low=low, high=high))
@@ -84,13 +120,26 @@ def test_the_verdict_follows_from_the_interval(value, low, high, verdict):
 
 
 @pytest.mark.parametrize(
-    ("updates", "verdict"), [(None, claims.NOT_YET_RUN), (10, claims.NOT_YET_RUN), (1000, claims.REPRODUCED)]
+    ("updates", "verdict"),
+    [(None, claims.NOT_YET_RUN), (10, claims.NOT_YET_RUN), (1000, claims.REPRODUCED)],
 )
 def test_a_learner_that_has_not_learned_decides_nothing(updates, verdict):
     """The first game of an untrained network once passed for the paper's agent."""
     rule = Measure("ratio", {"method": "regal", "metric": "gap_percent"}, {"method": "brkga"})
-    claim = Claim("x", 3, "t", "n", "regal.table1", rule, (-math.inf, 0.55), (-math.inf, 1), ours={"method": "ours"})
-    rows = [row("a", m, "gap_percent", v) for m, v in (("brkga", 1.0), ("regal", 0.5), ("ours", 0.3))]
+    claim = Claim(
+        "x",
+        3,
+        "t",
+        "n",
+        "regal.table1",
+        rule,
+        (-math.inf, 0.55),
+        (-math.inf, 1),
+        ours={"method": "ours"},
+    )
+    rows = [
+        row("a", m, "gap_percent", v) for m, v in (("brkga", 1.0), ("regal", 0.5), ("ours", 0.3))
+    ]
     if updates is not None:
         rows.append(row("a", "regal", "updates", updates))
     actual = judge(claim, {"rows": rows})
@@ -101,30 +150,41 @@ def test_a_claim_about_many_instances_is_not_decided_by_a_few():
     """A few programs, run first because they are cheap, would stand for all sixty."""
     rule = Measure("value", {"method": "brkga", "metric": "gap_percent"})
     for instances, verdict in ((3, claims.REPRODUCED), (4, claims.NOT_YET_RUN)):
-        claim = Claim("x", 3, "t", "n", "regal.table1", rule, (0, 100), (0, 100), instances=instances)
+        claim = Claim(
+            "x", 3, "t", "n", "regal.table1", rule, (0, 100), (0, 100), instances=instances
+        )
         assert judge(claim, {"rows": ROWS}).verdict == verdict
 
 
 def test_a_learner_is_asked_for_what_it_learned_on_the_instance_named():
     """Where the rule names none, an instance on which too little was learned does not count."""
-    rows = [row(name, "muzero", metric, value) for name, updates, speedup in (("a", 5000, 1.1), ("b", 3, 0.1))
-            for metric, value in (("updates", updates), ("games_worth", 900), ("speedup", speedup))]  # fmt: skip
+    rows = [
+        row(name, "muzero", metric, value)
+        for name, updates, speedup in (("a", 5000, 1.1), ("b", 3, 0.1))
+        for metric, value in (("updates", updates), ("games_worth", 900), ("speedup", speedup))
+    ]
     expected = {"a": claims.REPRODUCED, "b": claims.NOT_YET_RUN, None: claims.REPRODUCED}
     for name, verdict in expected.items():
         keys = {} if name is None else {"instance": name}
         rule = Measure("value", {"method": "muzero", "metric": "speedup", **keys})
-        assert judge(Claim("x", 1, "t", "n", "mmap.x", rule, (1, 2), (1, 2)), {"rows": rows}).verdict == verdict
+        assert (
+            judge(Claim("x", 1, "t", "n", "mmap.x", rule, (1, 2), (1, 2)), {"rows": rows}).verdict
+            == verdict
+        )
 
 
 def test_an_arm_that_finished_no_game_decides_nothing():
-    """Catches a lead over an arm that had no time for one game; it counts on the program where both played."""
+    """Catches a lead over an arm that had no time for one game; it counts on the program where both
+    played."""
     lead = {"a": (0.5, 0.4, 900), "b": (0.9, 0.0, 0)}
     rows = []
     for name, (ours, theirs, played) in lead.items():
         for method, value, games in (("muzero", ours, 900), ("search-only", theirs, played)):
             counts = {"return": value, "games": games, "updates": 5000, "games_worth": 900}
             rows += [row(name, method, metric, number) for metric, number in counts.items()]
-    rule = Measure("difference", {"method": "muzero", "metric": "return"}, {"method": "search-only"})
+    rule = Measure(
+        "difference", {"method": "muzero", "metric": "return"}, {"method": "search-only"}
+    )
     claim = Claim("x", 1, "t", "n", "mmap.x", rule, (0, 1), (0, 1))
     assert judge(claim, {"rows": rows}).measured.value == pytest.approx(0.1)
     assert judge(replace(claim, instances=2), {"rows": rows}).verdict == claims.NOT_YET_RUN
@@ -136,28 +196,42 @@ def test_an_arm_that_finished_no_game_decides_nothing():
                 if r["metric"] == "games"
             }
             arms = {judged.claim.measure.rows["method"], judged.claim.measure.against["method"]}
-            playing = [n for n in dict.fromkeys(n for n, _ in games) if min(games[n, arm] for arm in arms) > 0]
+            playing = [
+                n
+                for n in dict.fromkeys(n for n, _ in games)
+                if min(games[n, arm] for arm in arms) > 0
+            ]
             assert judged.measured.instances <= len(playing), judged.claim.id
 
 
 def test_a_learner_whose_count_is_missing_on_an_instance_does_not_count_there():
-    """Catches PPO's rows of three programs, whose updates nobody kept, in a claim that asks for them."""
+    """Catches PPO's rows of three programs, whose updates nobody kept, in a claim that asks for
+    them."""
     rows = [row(name, "ppo", "return", value) for name, value in (("a", 0.5), ("b", 0.9))]
     rule = Measure("value", {"method": "ppo", "metric": "return"})
-    for counts, expected in (([("a", 500)], 0.5), ([("a", 500), ("b", 500)], 0.7), ([("a", 500), ("b", 9)], 0.5)):
+    for counts, expected in (
+        ([("a", 500)], 0.5),
+        ([("a", 500), ("b", 500)], 0.7),
+        ([("a", 500), ("b", 9)], 0.5),
+    ):
         known = [row(name, "ppo", "updates", count) for name, count in counts]
         claim = Claim("x", 1, "t", "n", "mmap.x", rule, (0, 1), (0, 1))
         assert judge(claim, {"rows": rows + known}).measured.value == pytest.approx(expected)
 
 
 def test_beside_a_learner_stands_the_best_that_learns_nothing():
-    """Catches a rival that is behind another one, one that learns, an exact method, and one of fewer instances."""
+    """Catches a rival that is behind another one, one that learns, an exact method, and one of
+    fewer instances."""
     values = {"rl-sample-credit": (1.2, 1.2), "sa": (1.0, 1.1), "sa-balanced": (1.3, 1.3)}
     values |= {"optimum": (9.0, 9.0), "rl": (5.0, 5.0), "climb": (2.0,)}
-    rows = [row(name, m, "throughput", v) for m, known in values.items() for name, v in zip("ab", known)]
+    rows = [
+        row(name, m, "throughput", v) for m, known in values.items() for name, v in zip("ab", known)
+    ]
     rows += [row(name, "random", "throughput", 1.0) for name in "ab"]
     rows += [row("all", "rl-sample-credit", "updates", 50)]
-    rule = Measure("ratio", {"method": "rl-sample-credit", "metric": "throughput"}, {"method": "random"})
+    rule = Measure(
+        "ratio", {"method": "rl-sample-credit", "metric": "throughput"}, {"method": "random"}
+    )
     claim = Claim("x", 2, "t", "n", "mcm.x", rule, (1.25, math.inf), (1.01, math.inf))
     actual = judge(claim, {"rows": rows})
     assert actual.verdict == claims.SAME_DIRECTION
@@ -170,16 +244,21 @@ def test_beside_a_learner_stands_the_best_that_learns_nothing():
 
 
 def test_every_claim_of_strength_has_a_rival_without_learning_or_a_reason():
-    """Catches a learner's verdict that stands alone: no rows of what learns nothing in the same table."""
+    """Catches a learner's verdict that stands alone: no rows of what learns nothing in the same
+    table."""
     for judged in claims.judge_all():
         method = "" if judged.claim.measure is None else judged.claim.measure.rows.get("method", "")
-        if judged.verdict in (claims.REPRODUCED, claims.SAME_DIRECTION) and method in claims.LEARNERS:
+        if (
+            judged.verdict in (claims.REPRODUCED, claims.SAME_DIRECTION)
+            and method in claims.LEARNERS
+        ):
             assert judged.rival is not None or judged.claim.rival == claims.NONE, judged.claim.id
 
 
 def test_the_interval_of_a_mean_holds_what_its_rows_are_unsure_of():
-    """Catches an interval over instances that treats each instance's few runs as without noise: two rows of the same
-    value, each between -1 and 1, give an interval of about 1 / sqrt(2) to each side."""
+    """Catches an interval over instances that treats each instance's few runs as without noise: two
+    rows of the same value, each between -1 and 1, give an interval of about 1 / sqrt(2) to each
+    side."""
     rows = [row(name, "brkga", "gap_percent", 0.0, low=-1.0, high=1.0) for name in "ab"]
     actual = measure(Measure("value", {"method": "brkga", "metric": "gap_percent"}), rows)
     assert 0.6 < actual.high < 0.8 and -0.8 < actual.low < -0.6
@@ -189,11 +268,15 @@ def test_the_interval_of_a_mean_holds_what_its_rows_are_unsure_of():
 
 def test_a_mean_over_instances_has_an_interval_over_instances():
     actual = measure(Measure("value", {"method": "brkga", "metric": "gap_percent"}), ROWS)
-    assert actual.value == pytest.approx((10 + 25 + 99) / 3) and 10 <= actual.low < actual.value < actual.high <= 99
+    assert (
+        actual.value == pytest.approx((10 + 25 + 99) / 3)
+        and 10 <= actual.low < actual.value < actual.high <= 99
+    )
 
 
 def test_every_claim_about_a_learner_names_it():
-    """A paper's number may only be decided by the paper's method; where another decides, the claim says who and why."""
+    """A paper's number may only be decided by the paper's method; where another decides, the claim
+    says who and why."""
     learners = set(claims.LEARNERS)
     credit = {"rl", "finetune", "zeroshot"}  # their credit per op is ours
     for claim in read_claims():
@@ -203,33 +286,53 @@ def test_every_claim_about_a_learner_names_it():
         if claim.ours:
             assert method in learners and claim.ours["method"] != method, claim.id
             assert claim.ours["method"] not in claims.without_learning(claim.paper), claim.id
-        others = {method, claim.measure.rows.get("baseline", ""), claim.measure.against.get("method", "")}
+        others = {
+            method,
+            claim.measure.rows.get("baseline", ""),
+            claim.measure.against.get("method", ""),
+        }
         if others & credit and claim.id != "mcm.fix-beats-sample":
             assert claim.decided_by, claim.id
-        if others & {"regal-cloned", "evolution-best"} or (others & {"regal"} and "traced" in str(claim.measure.rows)):
+        if others & {"regal-cloned", "evolution-best"} or (
+            others & {"regal"} and "traced" in str(claim.measure.rows)
+        ):
             assert claim.decided_by, claim.id
 
 
 def test_the_books_claims_read_and_cover_the_three_papers():
     actual = read_claims()
     assert {claim.paper for claim in actual} == {1, 2, 3} and len(actual) >= 40
-    assert all(claim.artifact.split(".")[0] == ("mmap", "mcm", "regal")[claim.paper - 1] for claim in actual)
+    assert all(
+        claim.artifact.split(".")[0] == ("mmap", "mcm", "regal")[claim.paper - 1]
+        for claim in actual
+    )
     for claim in actual:
         if claim.measure is not None:
             low, high = claim.same_direction
-            assert low <= claim.reproduced[0] and claim.reproduced[1] <= high, f"{claim.id}: reproduced is the stricter"
+            assert low <= claim.reproduced[0] and claim.reproduced[1] <= high, (
+                f"{claim.id}: reproduced is the stricter"
+            )
 
 
 def test_the_papers_number_is_made_of_numbers_in_its_words():
-    """A diamond once stood at the mean of all programs, beside words that name one program's speedup."""
+    """A diamond once stood at the mean of all programs, beside words that name one program's
+    speedup."""
     for claim in read_claims():
         if claim.measure is not None:
-            assert bool(claim.printed) != bool(claim.unprinted), f"{claim.id}: either a number or why there is none"
+            assert bool(claim.printed) != bool(claim.unprinted), (
+                f"{claim.id}: either a number or why there is none"
+            )
         if claim.printed:
             stated, drawn = (
-                {float(n) for n in NUMBER.findall(text.replace(",", ""))} for text in (claim.number, claim.printed)
+                {float(n) for n in NUMBER.findall(text.replace(",", ""))}
+                for text in (claim.number, claim.printed)
             )
-            assert drawn - stated <= {1, 2, 4, 100}, f"{claim.id}: {drawn - stated} are not in {claim.number!r}"
+            assert drawn - stated <= {
+                1,
+                2,
+                4,
+                100,
+            }, f"{claim.id}: {drawn - stated} are not in {claim.number!r}"
             assert drawn & stated, claim.id
 
 
@@ -239,7 +342,8 @@ def test_the_papers_number_agrees_with_the_stored_one():
     for claim in read_claims():
         stored = results.stored(claim.artifact) if claim.printed and claim.measure else None
         rows = stored["paper"] if stored else []
-        rows = rows + [row | {"method": "regal-cloned"} for row in rows if row["method"] == "regal"]  # which decides
+        # which decides
+        rows = rows + [row | {"method": "regal-cloned"} for row in rows if row["method"] == "regal"]
         paper = measure(claim.measure, rows) if rows else None
         if paper is not None:
             compared += 1
@@ -255,14 +359,19 @@ def test_the_papers_number_comes_near_what_counts_as_reproduced():
             assert low - 0.01 * abs(low) <= claim.papers_value <= high + 0.01 * abs(high), claim.id
 
 
-@pytest.mark.parametrize(("term", "value"), [("171 / 330", 171 / 330), ("(1 + 2) * -3", -9), ("0.01", 0.01)])
+@pytest.mark.parametrize(
+    ("term", "value"), [("171 / 330", 171 / 330), ("(1 + 2) * -3", -9), ("0.01", 0.01)]
+)
 def test_a_printed_number_is_plain_arithmetic(term, value):
     assert Claim("x", 1, "t", "n", "mmap.x", printed=term).papers_value == value
 
 
 def test_a_claim_nobody_has_run_is_never_counted_as_reproduced(tmp_path, monkeypatch):
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
-    assert {judged.verdict for judged in claims.judge_all()} == {claims.NOT_YET_RUN, claims.NOT_TESTABLE}
+    assert {judged.verdict for judged in claims.judge_all()} == {
+        claims.NOT_YET_RUN,
+        claims.NOT_TESTABLE,
+    }
 
 
 GOOD = """claims:
@@ -287,7 +396,11 @@ GOOD = """claims:
         ("    reproduced: [1, null]\n", "", "claims[0]"),
         ("    text: t\n", "    text: t\n    not_testable: why\n", "claims[0]"),
         ("text: t", "texte: t", "claims[0]"),
-        ("rows: {method: muzero}}", "rows: {method: muzero}, against: {method: x}}", "claims[0].measure"),
+        (
+            "rows: {method: muzero}}",
+            "rows: {method: muzero}, against: {method: x}}",
+            "claims[0].measure",
+        ),
         ("number: n", "number: n\n    printed: open('x')", "claims[0].printed"),
         ("number: n", "number: n\n    printed: 1 / 0", "claims[0].printed"),
         ("claims:", "claims: [", "not YAML"),

@@ -14,11 +14,14 @@ from learned_mapping_companion.runs import RunsFailedError, RunsMissingError, ex
 def test_without_ray_the_option_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"--cluster.*'\.\[cluster\]'"):
-        execute(runs_of("square", range(1)), store=tmp_path / "store", cluster="auto", progress=False)
+        execute(
+            runs_of("square", range(1)), store=tmp_path / "store", cluster="auto", progress=False
+        )
 
 
 def start_cluster(attempts: int = 3):
-    """A head and one more node, a core each; Ray gives a node 30 s to start, which a busy machine may need twice."""
+    """A head and one more node, a core each; Ray gives a node 30 s to start, which a busy machine
+    may need twice."""
     import ray
     from ray.cluster_utils import Cluster
 
@@ -39,8 +42,8 @@ def start_cluster(attempts: int = 3):
 
 @pytest.mark.slow
 def test_two_workers_perform_the_runs_and_a_killed_one_costs_its_own(tmp_path, monkeypatch):
-    """One cluster for all checks, because it takes seconds to start: order of records, a worker killed once, one that
-    always dies, a limit, an exception, and resumption."""
+    """One cluster for all checks, because it takes seconds to start: order of records, a worker
+    killed once, one that always dies, a limit, an exception, and resumption."""
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(p for p in sys.path if p))
@@ -50,7 +53,9 @@ def test_two_workers_perform_the_runs_and_a_killed_one_costs_its_own(tmp_path, m
         slow = runs_of("slow", range(4), folder=str(tmp_path), seconds=0.7)
         records = execute(slow, **options)
         assert [record["result"]["seed"] for record in records] == [0, 1, 2, 3]
-        assert len({(tmp_path / f"{seed}.pid").read_text() for seed in range(4)}) >= 2, "both workers take part"
+        assert len({(tmp_path / f"{seed}.pid").read_text() for seed in range(4)}) >= 2, (
+            "both workers take part"
+        )
         assert execute(slow, **options) == records
 
         (single,) = execute(runs_of("square", range(3, 4)), **options)
@@ -62,7 +67,11 @@ def test_two_workers_perform_the_runs_and_a_killed_one_costs_its_own(tmp_path, m
         dying = runs_of("killed_always", range(3), kill=[1])
         with pytest.raises(RunsFailedError, match=r"1 of 3 runs failed: random on toy, seed 1"):
             execute(dying, **options)
-        assert [read_record(tmp_path / "store", run) is not None for run in dying] == [True, False, True]
+        assert [read_record(tmp_path / "store", run) is not None for run in dying] == [
+            True,
+            False,
+            True,
+        ]
 
         class Once:
             left = 1

@@ -29,7 +29,11 @@ def copy(tmp_path):
 def changed(copy: Path) -> set[str]:
     """Which of the watched methods behave differently in the copy."""
     command = [sys.executable, "-m", "learned_mapping", "fingerprint", "--check", *WATCHED]
-    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "LEARNED_MAPPING_DATA": str(copy / "data")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(copy / "src"),
+        "LEARNED_MAPPING_DATA": str(copy / "data"),
+    }
     environment["NUMBA_DISABLE_JIT"] = "1"  # the instances are small; compiling takes longer
     run = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert run.returncode in (0, 1), run.stderr
@@ -43,17 +47,22 @@ def replaced(path: Path, old: str, new: str) -> None:
 
 
 def test_a_refactoring_changes_nothing_and_a_constant_its_methods_only(copy):
-    """A function renamed, a file moved and definitions reordered must not cost hours of runs; a cost must."""
+    """A function renamed, a file moved and definitions reordered must not cost hours of runs; a
+    cost must."""
     package = copy / "src" / "learned_mapping"
     searches = package / "mcm" / "searches"
     for path in package.rglob("*.py"):
         text = path.read_text()
-        new = text.replace("careful_greedy", "balanced_greedy").replace("mcm.searches.greedy", "mcm.searches.rules")
+        new = text.replace("careful_greedy", "balanced_greedy").replace(
+            "mcm.searches.greedy", "mcm.searches.rules"
+        )
         path.write_text(new)
     (searches / "greedy.py").rename(searches / "rules.py")
     head, *functions = (searches / "rules.py").read_text().split("\n\n\ndef ")
     (searches / "rules.py").write_text("\n\n\ndef ".join([head, *reversed(functions)]))
-    replaced(package / "mcm" / "methods.py", "fills chip after chip", "fills one chip after the other")
+    replaced(
+        package / "mcm" / "methods.py", "fills chip after chip", "fills one chip after the other"
+    )
     assert changed(copy) == set(), "neither names, places, an order nor a description are behaviour"
     replaced(package / "hardware" / "chip_package.py", LINK, f"{LINK}1e-3 * ")
     assert changed(copy) == {key for key in WATCHED if key.startswith("mcm/")}
@@ -61,7 +70,8 @@ def test_a_refactoring_changes_nothing_and_a_constant_its_methods_only(copy):
 
 def test_keys_name_the_problem_and_the_method():
     assert (
-        fingerprints.key_of(Run("regal.schedule", "regal-imitation:traced-runtime-1", "x")) == "regal/regal-imitation"
+        fingerprints.key_of(Run("regal.schedule", "regal-imitation:traced-runtime-1", "x"))
+        == "regal/regal-imitation"
     )
     assert fingerprints.key_of(Run("silicon.solve", "sa", "x")) == "silicon/sa"
     assert fingerprints.key_of(Run("mmap.bound", "bound", "x")) == "mmap.bound"
@@ -72,7 +82,9 @@ def test_a_checkpoint_is_part_of_the_fingerprint(tmp_path, monkeypatch):
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     (tmp_path / "checkpoints" / "mcm").mkdir(parents=True)
     (tmp_path / "checkpoints" / "mcm" / "chips.npz").write_bytes(b"one")
-    fingerprints.store({"mcm/finetune": {"costs": [1.0], "version": 1}, "mcm/rl": {"costs": [1.0], "version": 1}})
+    fingerprints.store(
+        {"mcm/finetune": {"costs": [1.0], "version": 1}, "mcm/rl": {"costs": [1.0], "version": 1}}
+    )
     before = fingerprints.current()
     (tmp_path / "checkpoints" / "mcm" / "chips.npz").write_bytes(b"other")
     after = fingerprints.current()
@@ -89,17 +101,25 @@ def test_a_version_by_hand_makes_a_new_fingerprint(tmp_path, monkeypatch):
 
 
 def test_a_method_without_its_network_is_left_out(tmp_path, monkeypatch):
-    """Training takes hours and comes later: all others are measured; asked for by name, it says what is missing."""
+    """Training takes hours and comes later: all others are measured; asked for by name, it says
+    what is missing."""
     monkeypatch.setattr(fingerprints, "_known", lambda: ["regal/gp-list", "regal/regal"])
     shutil.copytree(PROJECT / "data" / "fingerprints", tmp_path / "fingerprints")
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     assert list(fingerprints.measure()) == ["regal/gp-list"]
-    with pytest.raises(MissingNetworkError, match=r"no network is named 'reinforce-[a-z]+-runtime-0'"):
+    with pytest.raises(
+        MissingNetworkError, match=r"no network is named 'reinforce-[a-z]+-runtime-0'"
+    ):
         fingerprints.measure(["regal/regal"])
 
 
 def test_clocks_are_no_behaviour():
-    value = {"cost": 1, "seconds": 2.0, "curve": {"x": [0.1], "y": [1]}, "each": [{"seconds": 3, "train_seconds": 4}]}
+    value = {
+        "cost": 1,
+        "seconds": 2.0,
+        "curve": {"x": [0.1], "y": [1]},
+        "each": [{"seconds": 3, "train_seconds": 4}],
+    }
     assert fingerprints.without_clocks(value) == {"cost": 1, "curve": {"y": [1]}, "each": [{}]}
 
 

@@ -1,4 +1,5 @@
-"""What makes a result stale: a method of it that behaves differently, or its data; and its parts."""
+"""What makes a result stale: a method of it that behaves differently, or its data; and its
+parts."""
 
 import json
 from pathlib import Path
@@ -46,10 +47,18 @@ def table(code, tmp_path, monkeypatch):
         return {"rows": [], "validated": len(records), "invalid": 0}
 
     def redraw(profile: str, records: list[dict]) -> dict:
-        return {"rows": [], "validated": results.load("toy.table", profile)["validated"], "invalid": 0}
+        return {
+            "rows": [],
+            "validated": results.load("toy.table", profile)["validated"],
+            "invalid": 0,
+        }
 
     table = Artifact("toy.table", "A table", plan, assemble)
-    install(monkeypatch, table, Artifact("toy.figure", "A figure", lambda profile, seeds: [], redraw, ("toy.table",)))
+    install(
+        monkeypatch,
+        table,
+        Artifact("toy.figure", "A figure", lambda profile, seeds: [], redraw, ("toy.table",)),
+    )
     return table
 
 
@@ -76,11 +85,15 @@ def test_a_record_of_other_behaviour_shows(table, code):
     results.make(table, "full", seeds=2, progress=False)
     code["mmap/learned"] = "2"
     result = results.make(table, "full", seeds=2, reuse_stale=True, progress=False)
-    assert result["fingerprints"] == {"mmap/greedy": "1", "mmap/learned": "1"} and states()[0] == "stale"
+    assert (
+        result["fingerprints"] == {"mmap/greedy": "1", "mmap/learned": "1"}
+        and states()[0] == "stale"
+    )
 
 
 def test_every_run_of_the_tables_has_a_fingerprint():
-    """Would catch a task or a method of a table that nobody would see change; which command stores it is said."""
+    """Would catch a task or a method of a table that nobody would see change; which command stores
+    it is said."""
     plans = [find_artifact(name).plan("full", 1) for name in TABLE]
     keys = {fingerprints.key_of(run) for plan in plans for run in plan}
     without = sorted(keys - set(fingerprints.entries()) - set(fingerprints.NO_METHOD))
@@ -101,7 +114,10 @@ def test_long_runs_are_performed_only_where_asked_for(table, tmp_path):
 
     def plan(profile, seeds):
         short, long = table.plan(profile, 1)
-        return [short, Run(long.task, long.method, long.instance, long.config, long.seed, long=True)]
+        return [
+            short,
+            Run(long.task, long.method, long.instance, long.config, long.seed, long=True),
+        ]
 
     partly = Artifact("toy.table", "A table", plan, table.assemble)
     assert results.make(partly, "full", seeds=1, progress=False)["validated"] == 1
@@ -111,7 +127,8 @@ def test_long_runs_are_performed_only_where_asked_for(table, tmp_path):
 
 
 def test_a_figure_is_as_fresh_as_the_table_it_is_drawn_from(table, code, tmp_path):
-    """Would catch a figure that shows as fresh over stale numbers, and one that drops --reuse-stale on the way."""
+    """Would catch a figure that shows as fresh over stale numbers, and one that drops --reuse-stale
+    on the way."""
     result = results.make("toy.figure", "full", seeds=2, progress=False)
     assert result["validated"] == 4 and states() == ["fresh", "fresh"]
     code["mmap/learned"] = "2"
@@ -129,7 +146,9 @@ def test_a_figure_is_as_fresh_as_the_table_it_is_drawn_from(table, code, tmp_pat
     assert results.load("toy.table")["seeds"] == 1, "but where others are asked for"
     assert ledger.entries()[0]["command"].endswith("--seeds 1")
     results.result_path("toy.table").write_text("{")
-    assert results.make("toy.figure", "full", progress=False)["validated"] > 2, "a damaged part is made again"
+    assert results.make("toy.figure", "full", progress=False)["validated"] > 2, (
+        "a damaged part is made again"
+    )
 
 
 def test_the_parts_obey_the_limit_too(table, tmp_path):
@@ -167,7 +186,11 @@ def test_a_damaged_result_is_named_and_hides_no_other(tmp_path, monkeypatch, cap
     path.write_text(json.dumps(value) if damage == "zone" else path.read_text()[:200])
     code = main(["artifacts"])
     out = capsys.readouterr().out
-    assert code == 0 and next(line for line in out.splitlines() if line.startswith("mcm.fig3 ")).split()[1] == "full"
+    assert (
+        code == 0
+        and next(line for line in out.splitlines() if line.startswith("mcm.fig3 ")).split()[1]
+        == "full"
+    )
     assert "damaged" in next(line for line in out.splitlines() if line.startswith("mcm.fig1 "))
 
 

@@ -28,7 +28,11 @@ def test_plans_ask_for_what_exists(name):
     known |= {*mcm_silicon.RULES, *mcm_silicon.SEARCHES, *mcm_silicon.SAMPLERS, "tied-with-optimum"}
     known |= set(classical.UNSOLVED.values())
     repairs = (cp_sat.ENGINE, "cp-sat", cp_sat.EQ_4)
-    known |= {cp_sat.ENGINE, cp_sat.NEAREST, *(f"{repair}-{mode}" for repair in repairs for mode in cp_sat.MODES)}
+    known |= {
+        cp_sat.ENGINE,
+        cp_sat.NEAREST,
+        *(f"{repair}-{mode}" for repair in repairs for mode in cp_sat.MODES),
+    }
     for profile in PROFILES:
         runs = artifact.plan(profile, 2)
         assert runs or artifact.parts or name in OF_CODE
@@ -63,7 +67,10 @@ def test_no_instance_is_decided_by_its_longest_op():
 def test_annealing_has_the_parameters_of_its_record():
     """Catches a grid search run anew whose winner never reached the method."""
     record = read_json(data_folder() / "mcm" / "annealing.json").value
-    for start, parameters in (("uniform", AnnealingParameters()), ("balanced", BalancedParameters())):
+    for start, parameters in (
+        ("uniform", AnnealingParameters()),
+        ("balanced", BalancedParameters()),
+    ):
         best = record["best"][start]
         rows = [row for row in record["grid"] if row["start"] == start]
         assert best == max(rows, key=lambda row: row["over_optimum"])
@@ -72,9 +79,13 @@ def test_annealing_has_the_parameters_of_its_record():
 
 
 def test_the_policy_with_a_start_has_settings_of_its_record():
-    """Catches settings nobody tried, and settings that lose by more than trainings differ among themselves."""
+    """Catches settings nobody tried, and settings that lose by more than trainings differ among
+    themselves."""
     record = read_json(data_folder() / "mcm" / "policy.json").value
-    for kind, settings in (("uniform", {"credit": "flow", "op_weight": AgentConfig().op_weight}), ("begun", BALANCED)):
+    for kind, settings in (
+        ("uniform", {"credit": "flow", "op_weight": AgentConfig().op_weight}),
+        ("begun", BALANCED),
+    ):
         rows = [row for row in record["grid"] if row["kind"] == kind and row["learning"]]
         (mine,) = [row for row in rows if settings.items() <= row.items() and row["usual"]]
         best = max(row["over_optimum"] for row in rows)
@@ -82,14 +93,19 @@ def test_the_policy_with_a_start_has_settings_of_its_record():
 
 
 def test_each_example_breaks_the_rule_it_is_named_after():
-    """The verdicts of Figure 2: the valid one is valid, each other one breaks one rule, all of them different."""
+    """The verdicts of Figure 2: the valid one is valid, each other one breaks one rule, all of them
+    different."""
     records = [
         {"method": run.method, "instance": run.instance, "result": perform(task_of(run))["result"]}
         for run in classical.plan_fig2("quick", 1)
     ]
     assembled = classical.assemble_fig2("quick", records)
     assert (assembled["validated"], assembled["invalid"]) == (1, 0)
-    panels = {panel.get_title(): panel.get_xlabel() for panel in broken_example(assembled).axes if panel.get_visible()}
+    panels = {
+        panel.get_title(): panel.get_xlabel()
+        for panel in broken_example(assembled).axes
+        if panel.get_visible()
+    }
     words = {"acyclic": "Eq. 2", "skipping": "Eq. 3", "triangle": "Eq. 4", "memory": "Eq. 5"}
     assert panels.pop("valid") == "valid" and set(panels) == set(words)
     assert all(panels[name].startswith(word) for name, word in words.items())
@@ -98,11 +114,17 @@ def test_each_example_breaks_the_rule_it_is_named_after():
 
 
 def test_unconstrained_counts_the_valid():
-    """On one chip everything is valid, on more chips next to nothing: catches a count stuck at zero."""
-    few = classical.unconstrained_run("unconstrained", "lenet_inference", {"samples": 30, "chips": 1}, 0)
+    """On one chip everything is valid, on more chips next to nothing: catches a count stuck at
+    zero."""
+    few = classical.unconstrained_run(
+        "unconstrained", "lenet_inference", {"samples": 30, "chips": 1}, 0
+    )
     assert few["valid"] == few["samples"] == 30
     assert (
-        classical.unconstrained_run("unconstrained", "lenet_inference", {"samples": 700, "chips": 36}, 0)["valid"] == 0
+        classical.unconstrained_run(
+            "unconstrained", "lenet_inference", {"samples": 700, "chips": 36}, 0
+        )["valid"]
+        == 0
     )
 
 
@@ -112,12 +134,20 @@ def test_a_run_returns_a_validated_partition(method):
     outcome = perform(task | {"config": {"chips": 3, "samples": 5}, "seed": 0})
     assert "result" in outcome, outcome
     actual = outcome["result"]
-    assert actual["valid"] and 0 < actual["throughput"] <= actual["bound"] and actual["chips_used"] <= 3
+    assert (
+        actual["valid"]
+        and 0 < actual["throughput"] <= actual["bound"]
+        and actual["chips_used"] <= 3
+    )
     assert actual["samples"] == (5 if method == "random" else 1)
 
 
 def test_the_same_seed_repairs_alike():
     config = {"chips": 6, "repairs": 12, "candidates": "near"}
-    first, second = (classical.repair_run("fix-chain", "lenet_inference", config, 3) for _ in range(2))
-    assert first["agreement"] == second["agreement"] and first["valid"] == 12 and first["invalid"] == 0
+    first, second = (
+        classical.repair_run("fix-chain", "lenet_inference", config, 3) for _ in range(2)
+    )
+    assert (
+        first["agreement"] == second["agreement"] and first["valid"] == 12 and first["invalid"] == 0
+    )
     assert 0.5 < first["agreement"] < 1.0, "most of a nearly valid candidate is kept, not all of it"

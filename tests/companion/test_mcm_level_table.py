@@ -6,18 +6,32 @@ from learned_mapping_companion.mcm.levels import level_table
 
 
 def row(method, target, value, metric="samples"):
-    return {"instance": "bert", "method": method, "metric": metric, "target": target, "value": value}
+    return {
+        "instance": "bert",
+        "method": method,
+        "metric": metric,
+        "target": target,
+        "value": value,
+    }
 
 
 def cells(page):
     """Row's name -> its cells, tags as blanks."""
     rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)
-    return {name: [re.sub(r"<[^>]+>", " ", c) for c in re.findall(r"<td>(.*?)</td>", rest)] for name, rest in rows}
+    return {
+        name: [re.sub(r"<[^>]+>", " ", c) for c in re.findall(r"<td>(.*?)</td>", rest)]
+        for name, rest in rows
+    }
 
 
 def test_each_number_is_in_its_place():
-    """Would catch cells of another level or method, minutes of the wrong row, and a level not reached shown as one."""
-    ours = [row("random", "2.55", 40.0), row("random", "2.60", None), row("random", "2.55", 18.0, "minutes")]
+    """Would catch cells of another level or method, minutes of the wrong row, and a level not
+    reached shown as one."""
+    ours = [
+        row("random", "2.55", 40.0),
+        row("random", "2.60", None),
+        row("random", "2.55", 18.0, "minutes"),
+    ]
     paper = [row("random", "2.55", 447), row("sa", "2.60", 576), row("random", "2.60", None)]
     actual = cells(level_table({"rows": ours, "paper": paper}, "t", paper_seconds_a_sample=30.0))
     assert actual["random"][0].split() == ["40,", "18.0", "min", "paper", "447,", "223.5", "min"]
@@ -26,12 +40,16 @@ def test_each_number_is_in_its_place():
 
 
 def test_without_minutes_there_are_samples_alone():
-    actual = cells(level_table({"rows": [row("rl", "1.60", 1234.0)], "paper": [row("rl", "1.60", 330)]}, "t"))
+    actual = cells(
+        level_table({"rows": [row("rl", "1.60", 1234.0)], "paper": [row("rl", "1.60", 330)]}, "t")
+    )
     assert actual["rl"][0].split() == ["1,234", "paper", "330"]
 
 
 def test_only_the_levels_asked_for():
     """Would catch methods with nothing at these levels as empty rows."""
     ours = [row("rl", "1.60", 12.0), row("rl", "75%", 34.0)]
-    actual = cells(level_table({"rows": ours, "paper": [row("sa", "1.60", 56)]}, "t", levels=["75%"]))
+    actual = cells(
+        level_table({"rows": ours, "paper": [row("sa", "1.60", 56)]}, "t", levels=["75%"])
+    )
     assert actual == {"rl": ["34"]}

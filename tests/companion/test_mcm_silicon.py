@@ -1,4 +1,5 @@
-"""Tests of the artifact of silicon: rows of hand-made records, runs of a small graph, parameters as recorded."""
+"""Tests of the artifact of silicon: rows of hand-made records, runs of a small graph, parameters as
+recorded."""
 
 import dataclasses
 
@@ -19,13 +20,20 @@ PAPER = {row["metric"]: row["value"] for row in reported("mcm.fig7")}
 
 
 def test_the_silicon_has_the_parameters_of_its_record():
-    """Catches a calibration run anew whose result never reached the simulator, and one that chose by something else."""
+    """Catches a calibration run anew whose result never reached the simulator, and one that chose
+    by something else."""
     record = read_json(data_folder() / "mcm" / "silicon.json").value
     distance = [abs(row["pearson"] - PAPER["pearson"]) for row in record["candidates"]]
     assert record["candidates"][int(np.argmin(distance))] == record["best"]
-    assert record["target"] == {"pearson": PAPER["pearson"], "invalid": PAPER["invalid_percent"] / 100}
+    assert record["target"] == {
+        "pearson": PAPER["pearson"],
+        "invalid": PAPER["invalid_percent"] / 100,
+    }
     assert SRAM_BYTES == record["sram_mib"] * MIB and list(SPREAD) == record["spread"]
-    assert abs(record["invalid"] - record["target"]["invalid"]) < 0.01 and 0.2 < record["uniform_runs"] < 0.9
+    assert (
+        abs(record["invalid"] - record["target"]["invalid"]) < 0.01
+        and 0.2 < record["uniform_runs"] < 0.9
+    )
     for name, value in dataclasses.asdict(SiliconParameters()).items():
         assert value == record["best"].get(name, value), name
     assert set(record["best"]) == {*mcm_tuning.RANGES, "pearson"}
@@ -38,18 +46,22 @@ def test_partitions_are_not_those_of_the_calibration():
 
 
 def test_correlation_by_hand():
-    """Catches invalid partitions that count as run times of zero, and percentages over the wrong base."""
+    """Catches invalid partitions that count as run times of zero, and percentages over the wrong
+    base."""
     predicted, measured = np.arange(1.0, 21.0), np.arange(1.0, 21.0) * 3
     measured[[4, 5, 6, 7]] = 0.0
     actual = mcm_silicon._correlated(predicted, measured)
-    assert actual == pytest.approx({"pearson": 1.0, "invalid_percent": 20.0, "false_positive_percent": 0.0})
+    assert actual == pytest.approx(
+        {"pearson": 1.0, "invalid_percent": 20.0, "false_positive_percent": 0.0}
+    )
     measured[0] = 1000.0  # one of the two predicted fastest
     actual = mcm_silicon._correlated(predicted, measured)
     assert actual["pearson"] < 0.5 and actual["false_positive_percent"] == 50.0
 
 
 def test_runs_of_a_small_graph():
-    """Catches a run that cannot be performed in another process, and draws that depend on more than the seed."""
+    """Catches a run that cannot be performed in another process, and draws that depend on more than
+    the seed."""
     config = {"chips": 3, "partitions": 4, "samples": 5}
     task = {"instance": "resnet_14", "config": config, "seed": 1}
     for method in mcm_silicon.SAMPLERS:
@@ -60,4 +72,8 @@ def test_runs_of_a_small_graph():
         assert perform(task | {"task": "silicon.measure", "method": method})["result"]["valid"]
     for method in ("optimum", "informed-cut", "class-search", "random-balanced"):
         actual = perform(task | {"task": "silicon.measure", "method": method})["result"]
-        assert actual["valid"] and actual["fits"] and 0 < actual["throughput"] < actual["predicted_throughput"]
+        assert (
+            actual["valid"]
+            and actual["fits"]
+            and 0 < actual["throughput"] < actual["predicted_throughput"]
+        )

@@ -1,4 +1,5 @@
-"""Paper 1's artifacts: plans that are complete, rows that say what the records say, a record of every kind of run."""
+"""Paper 1's artifacts: plans that are complete, rows that say what the records say, a record of
+every kind of run."""
 
 import dataclasses
 
@@ -36,18 +37,27 @@ def record(instance: str, method: str, seed: int, value: float, valid: bool = Tr
 
 
 def table_records() -> list[dict]:
-    """Returns of 0.05 more for each method in the order of the table, three seeds; the compiler's is 0.5."""
+    """Returns of 0.05 more for each method in the order of the table, three seeds; the compiler's
+    is 0.5."""
     records = [record("one", "xla", 0, 0.5)]
-    return records + [record("one", method, seed, 0.05 * i) for i, method in enumerate(METHODS, 1) for seed in range(3)]
+    return records + [
+        record("one", method, seed, 0.05 * i)
+        for i, method in enumerate(METHODS, 1)
+        for seed in range(3)
+    ]
 
 
 def test_every_search_gets_every_seed():
-    """Catches a method left out of the table, rules run five times for nothing, and unequal budgets; on the short
-    program what the paper compares has ten seeds, by either clock."""
+    """Catches a method left out of the table, rules run five times for nothing, and unequal
+    budgets; on the short program what the paper compares has ten seeds, by either clock."""
     plan = mmap_table2.plan_table2("full", 5)
     for instance in mmap_table2.WORKLOADS:
         runs = [run for run in plan if run.instance == instance]
-        played = {*METHODS} if instance == mmap_table2.WORKLOADS[0] else {*METHODS, *mmap_table2.IN_WINDOWS}
+        played = (
+            {*METHODS}
+            if instance == mmap_table2.WORKLOADS[0]
+            else {*METHODS, *mmap_table2.IN_WINDOWS}
+        )
         assert {run.method for run in runs} == {*played, "xla"}
         short, long = mmap_table2.seconds_for("full", instance)
         for seconds, methods in (
@@ -58,7 +68,9 @@ def test_every_search_gets_every_seed():
             counts = {method: sum(run.method == method for run in of_clock) for method in methods}
             twice = {*mmap_table2.TWICE} if instance == mmap_table2.WORKLOADS[0] else set()
             assert counts == {m: (10 if m in twice else 5) if ALL[m].random else 1 for m in methods}
-            assert len(of_clock) == sum(counts.values()) and all(run.long == (seconds == long) for run in of_clock)
+            assert len(of_clock) == sum(counts.values()) and all(
+                run.long == (seconds == long) for run in of_clock
+            )
     assert len({run.digest for run in plan}) == len(plan)
     assert not any(run.long for run in mmap_table2.plan_table2("quick", 1))
 
@@ -71,7 +83,9 @@ def test_rows_follow_the_records():
     for i, method in enumerate(METHODS, 1):
         actual = rows["one", method, "return"]
         assert actual["value"] == pytest.approx(0.05 * i)
-        assert actual["curve"]["y"][-1] == pytest.approx(0.05 * i) and actual["curve"]["x"][-1] == 1.0
+        assert (
+            actual["curve"]["y"][-1] == pytest.approx(0.05 * i) and actual["curve"]["x"][-1] == 1.0
+        )
         assert actual["games_curve"]["x"][-1] == 10 and actual["games_curve"]["x_unit"] == "games"
         assert rows["one", method, "speedup"]["value"] == pytest.approx(1.5 / (2.0 - 0.05 * i))
     assert rows["all", "random", "improvement_probability"]["value"] == 0.0
@@ -90,7 +104,10 @@ def test_the_best_game_put_together_stands_beside_the_whole_game():
     (actual,) = results.select({"rows": rows}, metric="best_found")
     (whole,) = results.select({"rows": rows}, metric="return", method="muzero", instance="one")
     assert (actual["method"], actual["value"], actual["n"]) == ("muzero", pytest.approx(0.9), 3)
-    assert (actual["curve"]["y"][0], actual["curve"]["y"][-1]) == (pytest.approx(0.1), pytest.approx(0.9))
+    assert (actual["curve"]["y"][0], actual["curve"]["y"][-1]) == (
+        pytest.approx(0.1),
+        pytest.approx(0.9),
+    )
     assert whole["value"] < 0.6
     (early,) = results.select({"rows": rows}, metric="best_found_early")
     assert early["value"] == pytest.approx(0.3), "after a fifth of fifteen seconds"
@@ -106,14 +123,17 @@ def test_contrasts_are_with_the_strongest_evolution():
             ("ratio", values["muzero"] / (values | strongest)[baseline]),
             ("difference", values["muzero"] - (values | strongest)[baseline]),
         ):
-            actual = results.select({"rows": rows}, method="muzero", metric=metric, baseline=baseline)
+            actual = results.select(
+                {"rows": rows}, method="muzero", metric=metric, baseline=baseline
+            )
             assert {row["instance"] for row in actual} == {"one", "all"}
             assert all(row["value"] == pytest.approx(expected) for row in actual)
             assert all(row["low"] == pytest.approx(row["high"]) for row in actual)
 
 
 def test_searches_are_compared_for_equal_seconds_only():
-    """A long run of the agent meets long runs and rules; of the evolutions the one that leads must have run as long."""
+    """A long run of the agent meets long runs and rules; of the evolutions the one that leads must
+    have run as long."""
     name = "alexnet_train_batch_32"
     short, long = mmap_table2.seconds_for("full", name)
 
@@ -123,9 +143,12 @@ def test_searches_are_compared_for_equal_seconds_only():
         return actual
 
     records = [
-        timed("greedy-tuned", short, 0.5), timed("evolution-warm", short, 0.7), timed("evolution-logits", short, 0.6),
-        timed("edit-search", short, 0.75), timed("muzero", long, 0.78),
-    ]  # fmt: skip
+        timed("greedy-tuned", short, 0.5),
+        timed("evolution-warm", short, 0.7),
+        timed("evolution-logits", short, 0.6),
+        timed("edit-search", short, 0.75),
+        timed("muzero", long, 0.78),
+    ]
 
     def compared():
         rows = mmap_table2.assemble_table2("full", records)["rows"]
@@ -137,21 +160,34 @@ def test_searches_are_compared_for_equal_seconds_only():
     assert compared() == {"greedy-tuned": pytest.approx(0.28), "edit-search": pytest.approx(0.01)}
     records.append(timed("evolution-warm", long, 0.72))
     assert compared()["evolution-best"] == pytest.approx(0.06)
-    records += [timed(method, short, value, "rnn_0") for method, value in (("greedy-tuned", 0.1), ("edit-search", 0.3))]
+    records += [
+        timed(method, short, value, "rnn_0")
+        for method, value in (("greedy-tuned", 0.1), ("edit-search", 0.3))
+    ]
     rows = mmap_table2.assemble_table2("full", records)["rows"]
-    actual = results.select({"rows": rows}, method="edit-search", metric="difference", baseline="greedy-tuned")
-    assert {row["instance"]: row["value"] for row in actual} == pytest.approx({name: 0.25, "rnn_0": 0.2, "all": 0.225})
+    actual = results.select(
+        {"rows": rows}, method="edit-search", metric="difference", baseline="greedy-tuned"
+    )
+    assert {row["instance"]: row["value"] for row in actual} == pytest.approx(
+        {name: 0.25, "rnn_0": 0.2, "all": 0.225}
+    )
 
 
 def test_a_return_of_nothing_has_no_ratio():
     returns = {"muzero": {"a": [0.5, 0.4]}, "random": {"a": [0.0, 0.1]}}
-    actual = {row["metric"]: row["value"] for row in mmap_table2.contrasts(returns, "muzero") if row["instance"] == "a"}
+    actual = {
+        row["metric"]: row["value"]
+        for row in mmap_table2.contrasts(returns, "muzero")
+        if row["instance"] == "a"
+    }
     assert actual == {"difference": pytest.approx(0.4), "ahead": 1.0}
 
 
 def test_invalid_solutions_are_counted():
     """The store refuses a result with any; catches a count that looks away."""
-    records = [record("one", method, 0, 0.5, valid=method != "random") for method in ("xla", *METHODS)]
+    records = [
+        record("one", method, 0, 0.5, valid=method != "random") for method in ("xla", *METHODS)
+    ]
     assert mmap_table2.assemble_table2("full", records)["invalid"] == 1
 
 
@@ -159,7 +195,11 @@ def test_a_run_is_a_validated_mapping():
     name = "alexnet_train_batch_32"
     run = mmap_runs.plan_run("greedy-tuned", name, {"samples": 20, "keep": True})
     result = mmap_runs.run_method(run.method, run.instance, run.config, run.seed)
-    assert result["valid"] and 0 < result["costs"]["return"] < 1 and result["costs"]["latency_s"] < result["slow_s"]
+    assert (
+        result["valid"]
+        and 0 < result["costs"]["return"] < 1
+        and result["costs"]["latency_s"] < result["slow_s"]
+    )
     program = mmap.workload(name)
     assert len(result["mapping"]["action"]) == program.num_buffers == mmap_runs.num_buffers(name)
     linear = mmap.run_bound("bound-lp", name, {}, 0)
@@ -168,37 +208,70 @@ def test_a_run_is_a_validated_mapping():
 
 
 def test_the_compiler_is_judged_by_its_better_time():
-    """Catches a baseline that the latency model of the game alone slows down, and one that counts as a solution."""
+    """Catches a baseline that the latency model of the game alone slows down, and one that counts
+    as a solution."""
     own = mmap_runs.run_method("xla", "rnn_0", {}, 0)
     assert not own["judged"]
     assert own["costs"]["latency_s"] == min(own["serial_latency_s"], own["shared_latency_s"])
 
 
 def test_the_agents_record_keeps_what_it_learned(monkeypatch):
-    """A small training. Catches games that are not counted, updates that a claim asks for in vain, a curve dropped."""
-    small = AgentConfig(games=16, moves=64, cold_games=4, simulations=2, width=16, latent=8, id_width=2, batch=16,
-                        updates=2, unroll=1, replay=4000, evaluation_games=1, iterations=4)  # fmt: skip
+    """A small training. Catches games that are not counted, updates that a claim asks for in vain,
+    a curve dropped."""
+    small = AgentConfig(
+        games=16,
+        moves=64,
+        cold_games=4,
+        simulations=2,
+        width=16,
+        latent=8,
+        id_width=2,
+        batch=16,
+        updates=2,
+        unroll=1,
+        replay=4000,
+        evaluation_games=1,
+        iterations=4,
+    )
     monkeypatch.setattr(mmap_runs, "solve", lambda program, *_, **__: learn(program, config=small))
     result = mmap_runs.run_method("muzero", "rnn_0", {"samples": 80, "games": 3}, 0)
     assert result["valid"] and result["samples"] > 0 and result["updates"] == 8
-    assert result["log"][-1]["games"] == result["samples"] and result["best_found"] >= result["costs"]["return"] - 1e-9
+    assert (
+        result["log"][-1]["games"] == result["samples"]
+        and result["best_found"] >= result["costs"]["return"] - 1e-9
+    )
     program, _ = mmap_runs.load("rnn_0")
     again = mmap_runs.judged(program, mmap_runs.replayed(program, result["actions"]))
     assert again["valid"] and again["costs"] == result["costs"]
     assert max(value for _, value, _ in result["stages"]) <= result["costs"]["return"]
-    assert [game[:3] for game in result["games"][::2]] == [result["stages"][0], result["stages"][-1]]
+    assert [game[:3] for game in result["games"][::2]] == [
+        result["stages"][0],
+        result["stages"][-1],
+    ]
     for _, value, latency_s, actions in result["games"]:
         costs = mmap_runs.judged(program, mmap_runs.replayed(program, actions))["costs"]
         assert [costs["return"], costs["latency_s"]] == pytest.approx([value, latency_s])
     monkeypatch.setattr(mmap_runs, "num_buffers", lambda name: 174)
     monkeypatch.setattr(mmap_runs, "decisions_of", lambda name, actions: 174)
     config = {"seconds": 1.0, "program": "0" * 16}
-    records = [{"instance": "one", "method": "muzero", "seed": seed, "config": config,
-                "result": result | {"updates": result["updates"] + seed}} for seed in (0, 1)]  # fmt: skip
+    records = [
+        {
+            "instance": "one",
+            "method": "muzero",
+            "seed": seed,
+            "config": config,
+            "result": result | {"updates": result["updates"] + seed},
+        }
+        for seed in (0, 1)
+    ]
     others = [outcome for outcome in table_records() if outcome["method"] != "muzero"]
     rows = mmap_table2.assemble_table2("full", others + records)["rows"]
     worth = result["decisions"] / 174
-    for metric, least in (("games", result["samples"]), ("updates", result["updates"]), ("games_worth", worth)):
+    for metric, least in (
+        ("games", result["samples"]),
+        ("updates", result["updates"]),
+        ("games_worth", worth),
+    ):
         assert results.value({"id": "", "rows": rows}, method="muzero", metric=metric) == least
 
 
@@ -206,7 +279,9 @@ def test_a_run_of_another_program_is_noticed(monkeypatch):
     """A run's key has the digest of its program, which the file may no longer be."""
     name = "alexnet_train_batch_32"
     whole = mmap_runs.manifest()
-    changed = dataclasses.replace(whole, items=(dataclasses.replace(whole.item(name), digest="f" * 64),))
+    changed = dataclasses.replace(
+        whole, items=(dataclasses.replace(whole.item(name), digest="f" * 64),)
+    )
     monkeypatch.setattr(mmap_runs, "manifest", lambda: changed)
     run = mmap_runs.plan_run("greedy", name, {"samples": 1})
     with pytest.raises(InputError, match="manifest"):

@@ -34,13 +34,16 @@ def test_the_plan_has_every_family_and_twenty_programs():
 
 
 def test_refined_tables_have_the_prices_that_are_known():
-    """Would catch a price at another subset than its own, or tables that change where nothing new is known."""
+    """Would catch a price at another subset than its own, or tables that change where nothing new
+    is known."""
     before = text("mlp_train", "before")
     module = parse_module(before)
     hlo = hlo_program(module)
     planned = plan(module, hlo, fast_bytes=2**26)
     prices = {
-        p.signature: {subset_key(s): 90_000 - 1000 * sum(s) - 7000 * len(s) for s in (*p.ends, *p.alone)}
+        p.signature: {
+            subset_key(s): 90_000 - 1000 * sum(s) - 7000 * len(s) for s in (*p.ends, *p.alone)
+        }
         for p in planned
     }
     compilation = Compilation(before, module, module, None, (), 0.0)
@@ -68,12 +71,15 @@ def test_the_figures_can_be_drawn():
     }
     program, _ = compiled.load("alexnet_train_batch_32")
     bars = latency_table(program, "fusion.205").axes[0].patches
-    assert [round(bar.get_width(), 1) for bar in bars] == sorted((round(b.get_width(), 1) for b in bars), reverse=True)
+    assert [round(bar.get_width(), 1) for bar in bars] == sorted(
+        (round(b.get_width(), 1) for b in bars), reverse=True
+    )
     assert len(bars) == 8
 
 
 def test_a_search_on_prices_ends_with_its_best_round_that_fits(monkeypatch):
-    """Would catch the last round kept, one that does not fit, or a refusal of the compiler that ends the search."""
+    """Would catch the last round kept, one that does not fit, or a refusal of the compiler that
+    ends the search."""
     before = text("mlp_train", "before")
     module = parse_module(before)
     compilation = Compilation(before, module, module, None, (), 0.0)

@@ -18,13 +18,16 @@ def stored(tmp_path, monkeypatch):
 
     def store(**facts: dict) -> None:
         items = tuple(Item(name, "0" * 64, facts=item) for name, item in facts.items())
-        write_manifest(tmp_path / "compiled" / "manifest.json", Manifest("compiled", "Some.", None, items))
+        write_manifest(
+            tmp_path / "compiled" / "manifest.json", Manifest("compiled", "Some.", None, items)
+        )
 
     return store
 
 
 def test_every_workload_has_a_family():
-    """Would catch a family's name that no workload bears (a typing error makes it convolutional), or two families."""
+    """Would catch a family's name that no workload bears (a typing error makes it convolutional),
+    or two families."""
     listed = [name for names in mmap_data.FAMILIES.values() for name in names]
     assert len(set(listed)) == len(listed) and set(listed) <= set(WORKLOADS)
     models = {mmap_data.family(name): set() for name in WORKLOADS}
@@ -36,9 +39,15 @@ def test_every_workload_has_a_family():
 
 def test_the_papers_numbers_are_those_of_the_workloads():
     """Would catch two numbers of the paper's for one program."""
-    known = {name: item.paper_buffers for name, item in WORKLOADS.items() if item.paper_buffers is not None}
+    known = {
+        name: item.paper_buffers
+        for name, item in WORKLOADS.items()
+        if item.paper_buffers is not None
+    }
     printed = {row["instance"]: row["value"] for row in reported("mmap.fig9")}
-    assert known == {name: value for name, value in printed.items() if name not in ("smallest", "largest")}
+    assert known == {
+        name: value for name, value in printed.items() if name not in ("smallest", "largest")
+    }
 
 
 def test_a_program_without_a_number_is_named(stored):

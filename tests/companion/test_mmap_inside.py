@@ -10,7 +10,11 @@ from learned_mapping_companion.mmap import inside, model
 def test_plans_are_long_and_not_quick():
     for plan in (inside.plan_inside, model.plan_model):
         runs = plan("full", 5)
-        assert runs and all(run.long and run.method == "muzero" for run in runs) and not plan("quick", 5)
+        assert (
+            runs
+            and all(run.long and run.method == "muzero" for run in runs)
+            and not plan("quick", 5)
+        )
     planned = model.plan_model("full", 1)
     arms = [run.config["arm"] for run in planned if run.instance == model.INSTANCE]
     assert arms == list(model.ARMS)
@@ -38,7 +42,8 @@ def test_the_figures_show_the_stored_trainings():
 
 
 def test_what_is_said_of_a_decision_follows_from_its_numbers():
-    """Would catch a search called right where another move returns more, and a loss of the wrong size or sign."""
+    """Would catch a search called right where another move returns more, and a loss of the wrong
+    size or sign."""
     tree = {
         "instance": "p",
         "buffer": 7,
@@ -47,8 +52,13 @@ def test_what_is_said_of_a_decision_follows_from_its_numbers():
         "exact": [-6.0, None, 0.5],
     }
     said = figures.tree_words(tree).data
-    assert "gives Copy a probability of 0.80, and the network alone 0.30" in said and "both moves" in said
-    assert said.endswith("Drop is right, and the search prefers Copy, which costs 6.5 average savings.")
+    assert (
+        "gives Copy a probability of 0.80, and the network alone 0.30" in said
+        and "both moves" in said
+    )
+    assert said.endswith(
+        "Drop is right, and the search prefers Copy, which costs 6.5 average savings."
+    )
     assert figures.tree_words(tree | {"exact": [1.0, -2.0, 0.5]}).data.endswith(
         "Copy is right, and the search chooses it."
     )

@@ -1,4 +1,5 @@
-"""Figure 8: which program and tensor are shown follows from the rules, and what is said of them from the mappings."""
+"""Figure 8: which program and tensor are shown follows from the rules, and what is said of them
+from the mappings."""
 
 from types import SimpleNamespace
 
@@ -18,28 +19,45 @@ from learned_mapping_companion.mmap.speedup import OURS
 
 BUFFERS = [
     # tensor, output?, action, start, end
-    (0, 0, COPY, 0, 1), (0, 0, NO_COPY, 2, 4), (0, 0, NO_COPY, 5, 4), (0, 0, COPY, 5, 6), (0, 0, DROP, -1, -1),
-    (1, 1, NO_COPY, 0, 6), (1, 0, NO_COPY, 7, 6),
-    (2, 0, COPY, 0, 0), (2, 0, COPY, 2, 2), (2, 0, COPY, 4, 4),
-    (3, 1, COPY, 1, 2), (3, 0, COPY, 4, 6),
-]  # fmt: skip
+    (0, 0, COPY, 0, 1),
+    (0, 0, NO_COPY, 2, 4),
+    (0, 0, NO_COPY, 5, 4),
+    (0, 0, COPY, 5, 6),
+    (0, 0, DROP, -1, -1),
+    (1, 1, NO_COPY, 0, 6),
+    (1, 0, NO_COPY, 7, 6),
+    (2, 0, COPY, 0, 0),
+    (2, 0, COPY, 2, 2),
+    (2, 0, COPY, 4, 4),
+    (3, 1, COPY, 1, 2),
+    (3, 0, COPY, 4, 6),
+]
 
 
 def by_hand() -> tuple[SimpleNamespace, Mapping]:
-    """Tensors 0 to 3: two stays that touch; one; three, but too small to be seen; two, and as large as tensor 0."""
+    """Tensors 0 to 3: two stays that touch; one; three, but too small to be seen; two, and as large
+    as tensor 0."""
     tensor, output, action, start, end = (np.array(column) for column in zip(*BUFFERS))
     sizes = np.array([10, 50, 1, 10])
     program = SimpleNamespace(
-        buffer_tensor=tensor, buffer_is_output=output.astype(bool), tensor_bytes=sizes, fast_bytes=100, num_tensors=4
+        buffer_tensor=tensor,
+        buffer_is_output=output.astype(bool),
+        tensor_bytes=sizes,
+        fast_bytes=100,
+        num_tensors=4,
     )
     return program, Mapping(action, np.where(action == DROP, -1, 8), start, end)
 
 
 def test_a_load_begins_a_stay_and_nocopy_extends_it():
-    """Catches stays that touch taken for one, an empty interval taken for a stay, and a load that is a write."""
+    """Catches stays that touch taken for one, an empty interval taken for a stay, and a load that
+    is a write."""
     program, mapping = by_hand()
     actual = {tensor: layouts.stays(program, mapping, tensor) for tensor in range(4)}
-    told = {tensor: [(stay.start, stay.end, stay.loaded) for stay in item] for tensor, item in actual.items()}
+    told = {
+        tensor: [(stay.start, stay.end, stay.loaded) for stay in item]
+        for tensor, item in actual.items()
+    }
     assert told[0] == [(0, 4, True), (5, 6, True)] and told[1] == [(0, 6, False)]
     assert told[3] == [(1, 2, False), (4, 6, True)]
 
@@ -62,7 +80,11 @@ def test_the_agents_best_seed_is_shown(monkeypatch):
 
     def read(folder, run):
         assert (run.method, run.instance) == ("muzero", layouts.FIG8_PROGRAM)
-        return {"seed": run.seed, "result": {"costs": {"return": actual[run.seed]}}} if run.seed in actual else None
+        return (
+            {"seed": run.seed, "result": {"costs": {"return": actual[run.seed]}}}
+            if run.seed in actual
+            else None
+        )
 
     monkeypatch.setattr(layouts, "read_record", read)
     assert layouts.best_game(layouts.FIG8_PROGRAM)["seed"] == 2
@@ -75,10 +97,15 @@ def test_the_agents_best_seed_is_shown(monkeypatch):
 def test_the_marked_stays_are_drawn_in_both_panels():
     """Catches an outline in the other's panel, and one that is not where the stay is."""
     rows = results.load("mmap.fig8")["rows"]
-    figure, shown = draw(compiled.load(layouts.FIG8_PROGRAM)[0], rows), [row for row in rows if "mapping" in row]
+    figure, shown = (
+        draw(compiled.load(layouts.FIG8_PROGRAM)[0], rows),
+        [row for row in rows if "mapping" in row],
+    )
     assert len(figure.axes) == len(shown) == 2 and shown[0]["stays"]
     for axes, row in zip(figure.axes, shown):
-        outlines = [p for p in axes.patches if not p.get_fill() and p.get_edgecolor() == to_rgba(INK)]
+        outlines = [
+            p for p in axes.patches if not p.get_fill() and p.get_edgecolor() == to_rgba(INK)
+        ]
         drawn = [(p.get_x(), p.get_x() + p.get_width() - 1) for p in outlines]
         assert drawn == [(start, end) for start, end, _ in row["stays"]]
         assert [text.get_text() for text in axes.texts] == ["T"] * len(row["stays"])

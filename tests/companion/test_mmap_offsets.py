@@ -1,4 +1,5 @@
-"""MiniMalloc's instances as a table: CP-SAT's mappings are the judge's, and the stored rows are of all eleven."""
+"""MiniMalloc's instances as a table: CP-SAT's mappings are the judge's, and the stored rows are of
+all eleven."""
 
 import pytest
 
@@ -6,14 +7,21 @@ from learned_mapping.mmap.methods import solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.minimalloc import read_minimalloc
 from learned_mapping_companion import results
-from learned_mapping_companion.mmap.offsets import METHODS, assemble_offsets, packed_by_cp_sat, plan_offsets
+from learned_mapping_companion.mmap.offsets import (
+    METHODS,
+    assemble_offsets,
+    packed_by_cp_sat,
+    plan_offsets,
+)
 
-EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"  # of MiniMalloc's README
+# of MiniMalloc's README
+EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
 
 
 @pytest.mark.parametrize(("capacity", "share"), [(12, 1.0), (8, 0.8), (4, 0.6), (3, 0.0)])
 def test_cp_sat_places_as_many_bytes_as_fit(tmp_path, capacity, share):
-    """At 8 bytes one of b1 to b3 and b5 has to go at every time, b2 and b1 being apart; at 4 a chain of three fits."""
+    """At 8 bytes one of b1 to b3 and b5 has to go at every time, b2 and b1 being apart; at 4 a
+    chain of three fits."""
     path = tmp_path / f"example.{capacity}.csv"
     path.write_text(EXAMPLE)
     program = read_minimalloc(path)
@@ -37,5 +45,7 @@ def test_the_rows_count_what_fits_as_a_whole():
 
     outcome = assemble_offsets("full", [record("A", "packing", 1.0), record("B", "packing", 0.999)])
     assert results.value(outcome, instance="all", method="packing", metric="whole") == 1
-    assert results.value(outcome, instance="all", method="packing", metric="share") == pytest.approx(0.9995)
+    assert results.value(
+        outcome, instance="all", method="packing", metric="share"
+    ) == pytest.approx(0.9995)
     assert outcome["validated"] == 2 and outcome["invalid"] == 0

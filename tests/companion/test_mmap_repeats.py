@@ -13,15 +13,26 @@ def test_both_are_compared_program_by_program():
     gains = {"alexnet_train_batch_32": 0.1, "rnn_0": -0.02, "rnn_1": 0.0005}
     records = [
         {
-            "method": run.method, "instance": run.instance, "config": run.config, "seed": 0,
-            "result": {"costs": {"return": 0.5 + gains[run.instance] * (run.method == repeats.REPEATS)},
-                       "judged": True, "valid": True},
+            "method": run.method,
+            "instance": run.instance,
+            "config": run.config,
+            "seed": 0,
+            "result": {
+                "costs": {"return": 0.5 + gains[run.instance] * (run.method == repeats.REPEATS)},
+                "judged": True,
+                "valid": True,
+            },
         }
-        for run in plan if run.instance in gains
-    ]  # fmt: skip
+        for run in plan
+        if run.instance in gains
+    ]
     result = repeats.assemble_repeats("full", records)
-    rows = {row["metric"]: row for row in results.select(result, instance="all", method=repeats.REPEATS)}
+    rows = {
+        row["metric"]: row for row in results.select(result, instance="all", method=repeats.REPEATS)
+    }
     assert rows["difference"]["value"] == pytest.approx(sum(gains.values()) / 3)
-    assert rows["difference"]["low"] < 0 < rows["difference"]["high"] and rows["difference"]["n"] == 3
+    assert (
+        rows["difference"]["low"] < 0 < rows["difference"]["high"] and rows["difference"]["n"] == 3
+    )
     assert rows["ahead"]["value"] == rows["behind"]["value"] == 1
     assert result["validated"] == 6 and not result["invalid"]

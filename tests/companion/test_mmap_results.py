@@ -1,4 +1,5 @@
-"""Paper 1's further tables and figures: rows worked out by hand from small records, and tiny runs."""
+"""Paper 1's further tables and figures: rows worked out by hand from small records, and tiny
+runs."""
 
 import dataclasses
 
@@ -19,7 +20,9 @@ from learned_mapping_companion.mmap import tables as mmap_tables
 from learned_mapping_companion.mmap.speedup import OURS, OURS_PROD
 
 
-def record(instance: str, method: str, seed: int, latency: float, value: float = 0.5, **config) -> dict:
+def record(
+    instance: str, method: str, seed: int, latency: float, value: float = 0.5, **config
+) -> dict:
     return {
         "instance": instance,
         "method": method,
@@ -50,29 +53,47 @@ def table3() -> dict:
 def test_prod_is_the_better_of_both_run_for_run():
     """Would catch a fallback applied to the mean of the seeds, and a ratio the wrong way up."""
     actual = table3()
-    assert results.value(actual, instance="one", method=OURS, metric="speedup") == pytest.approx((2.0 + 0.5) / 2)
-    assert results.value(actual, instance="one", method=OURS_PROD, metric="speedup") == pytest.approx((2.0 + 1.0) / 2)
+    assert results.value(actual, instance="one", method=OURS, metric="speedup") == pytest.approx(
+        (2.0 + 0.5) / 2
+    )
+    assert results.value(
+        actual, instance="one", method=OURS_PROD, metric="speedup"
+    ) == pytest.approx((2.0 + 1.0) / 2)
     assert results.value(actual, instance="two", method=OURS_PROD, metric="speedup") == 1.0
     assert results.value(actual, instance="two", method=OURS, metric="stall_s") == 0.5
     assert (actual["validated"], actual["invalid"]) == (3, 0)
 
 
 def test_a_lead_is_measured_apart_from_the_training_that_showed_it():
-    """Would catch the first runs in the interval of the lead, and a lead on a program that none was chosen for."""
+    """Would catch the first runs in the interval of the lead, and a lead on a program that none was
+    chosen for."""
     records = []
     for name in (mmap_speedup.LEADS[0], "other"):
         records.append(record(name, "xla", 0, 2.0))
         for method, returns in ((mmap_speedup.AGENT, (0.9, 0.5, 0.6)), (OURS, (0.1, 0.5, 0.5))):
-            records += [record(name, method, seed, 1.0, value) for seed, value in enumerate(returns)]
-    leads = [r for r in mmap_speedup.assemble_table3("full", records)["rows"] if r["metric"] == "lead_over_edits"]
-    assert [(r["instance"], r["n"], round(r["value"], 9)) for r in leads] == [(mmap_speedup.LEADS[0], 2, 0.05)]
+            records += [
+                record(name, method, seed, 1.0, value) for seed, value in enumerate(returns)
+            ]
+    leads = [
+        r
+        for r in mmap_speedup.assemble_table3("full", records)["rows"]
+        if r["metric"] == "lead_over_edits"
+    ]
+    assert [(r["instance"], r["n"], round(r["value"], 9)) for r in leads] == [
+        (mmap_speedup.LEADS[0], 2, 0.05)
+    ]
     assert leads[0]["low"] == pytest.approx(0.0) and leads[0]["high"] == pytest.approx(0.1)
-    planned = [r for r in mmap_speedup.plan_table3("full", 5) if r.instance in mmap_speedup.LEADS and r.seed]
+    planned = [
+        r
+        for r in mmap_speedup.plan_table3("full", 5)
+        if r.instance in mmap_speedup.LEADS and r.seed
+    ]
     assert len(planned) == 2 * 2 * mmap_speedup.SEEDS_REPEATED and all(run.long for run in planned)
 
 
 def test_arms_of_figure_7_are_compared_for_equal_games():
-    """Would catch an arm left out, one of another program, and an arm judged by games that the other had not."""
+    """Would catch an arm left out, one of another program, and an arm judged by games that the
+    other had not."""
     name = mmap_table2.ABLATED[0]
     plan = mmap_table2.plan_fig7("full", 2)
     assert len(plan) == 12 * len(mmap_table2.ABLATED) and all(run.long for run in plan)
@@ -84,7 +105,10 @@ def test_arms_of_figure_7_are_compared_for_equal_games():
         games = [1, 50, 400] if fast else [1, 10, 50]
         curve = {"x": [0.1, 0.5, 1.0], "samples": games, "y": [0.1, 0.2, 0.3], "x_unit": "s"}
         result["result"] |= {"updates": 180.0, "samples": games[-1], "curve": curve}
-        result["result"] |= {"decisions": 10 * 64 * 64 + 500.0, "actions": "2" * mmap_runs.num_buffers(name)}
+        result["result"] |= {
+            "decisions": 10 * 64 * 64 + 500.0,
+            "actions": "2" * mmap_runs.num_buffers(name),
+        }
     rows = mmap_table2.assemble_fig7("full", arms)["rows"]
     for metric in ("return", "games", "updates"):
         actual = [row for row in rows if row["metric"] == metric]
@@ -95,10 +119,13 @@ def test_arms_of_figure_7_are_compared_for_equal_games():
     assert actual["muzero", "search-only"] == pytest.approx(0.2)
     assert actual["search-only", "muzero"] == pytest.approx(0.3)
     moves = {r["method"]: r["value"] for r in rows if r["metric"] == "moves_per_game"}
-    assert moves == {arm: 9.0 if arm == "search-only" else 1.0 for arm in (mmap_table2.BOTH, *mmap_table2.ALONE)}
+    assert moves == {
+        arm: 9.0 if arm == "search-only" else 1.0 for arm in (mmap_table2.BOTH, *mmap_table2.ALONE)
+    }
     actual = {(r["method"], r["baseline"]): r["value"] for r in rows if r["metric"] == "by_moves"}
     assert actual["muzero", "search-only"] == pytest.approx(0.3)
-    assert actual["search-only", "muzero"] == pytest.approx(0.2)  # 400 games of moves are but 44 of its own
+    # 400 games of moves are but 44 of its own
+    assert actual["search-only", "muzero"] == pytest.approx(0.2)
 
 
 def test_a_game_is_worth_its_decisions():
@@ -108,11 +135,18 @@ def test_a_game_is_worth_its_decisions():
         choices += int(game.legal.sum()) > 1
         result += str(int(np.flatnonzero(game.legal)[-1]))
         game.step(int(result[-1]))
-    assert 0 < mmap_runs.decisions_of("rnn_0", result) == choices < mmap_runs.decisions_of("rnn_0", None) == len(result)
+    assert (
+        0
+        < mmap_runs.decisions_of("rnn_0", result)
+        == choices
+        < mmap_runs.decisions_of("rnn_0", None)
+        == len(result)
+    )
 
 
 def test_a_dead_end_loses_the_game_that_drop_backup_saves():
-    """The share of lost games is that of games that stop at their first dead end; catches a count that misses some."""
+    """The share of lost games is that of games that stop at their first dead end; catches a count
+    that misses some."""
     name, games = mmap_tables.QUICK_PROGRAMS[0], 60
     met = np.array(mmap_tables.run_random("random", name, {"games": games}, 0)["dead_ends"]) > 0
     game, rng = Game(mmap_runs.load(name)[0]), np.random.default_rng(1)
@@ -127,28 +161,45 @@ def test_a_dead_end_loses_the_game_that_drop_backup_saves():
 
 
 def test_the_papers_size_has_the_papers_settings():
-    """Would catch a number of Table 6 that the paper's size has otherwise; noise and falling temperature it has not."""
+    """Would catch a number of Table 6 that the paper's size has otherwise; noise and falling
+    temperature it has not."""
     rows = {row["instance"]: row["value"] for row in mmap_facts.assemble_table6("full", [])["rows"]
             if row["method"] == "paper size"}  # fmt: skip
     printed = {row["instance"]: row["value"] for row in reported("mmap.table6")}
     shared = [name for name in printed if rows[name] is not None]
     assert {name: rows[name] for name in shared} == {name: printed[name] for name in shared}
     assert {name for name in printed if name not in shared} == {
-        "initial temperature", "steps over which it falls", "final temperature", "share of root noise",
+        "initial temperature",
+        "steps over which it falls",
+        "final temperature",
+        "share of root noise",
         "alpha of root noise",
-    }  # fmt: skip
+    }
 
 
 def test_stored_trainings_are_listed(tmp_path, monkeypatch):
-    """Catches a mapping taken for a record, a control under the agent's name, and a curve without its columns."""
+    """Catches a mapping taken for a record, a control under the agent's name, and a curve without
+    its columns."""
     monkeypatch.setattr(mmap_runs, "data_folder", lambda: tmp_path)
     assert mmap_runs.trainings() == []
     folder = tmp_path / "training" / "mmap"
-    curve = [{"iteration": i, "cpu_s": float(i), "cold": None, "own_return": None, "best": 0.1 * i} for i in (1, 2)]
+    curve = [
+        {"iteration": i, "cpu_s": float(i), "cold": None, "own_return": None, "best": 0.1 * i}
+        for i in (1, 2)
+    ]
     for seed, changes in ((1, {}), (0, {}), (0, {"frozen": True})):
         config = dataclasses.asdict(dataclasses.replace(WHOLE, **changes))
-        result = {"schema": mmap_runs.SCHEMA, "program": "p", "seed": seed, "config": config, "cpu_seconds": 2.0,
-                "games": 9, "updates": 5.0, "best_whole": 0.2, "curve": curve}  # fmt: skip
+        result = {
+            "schema": mmap_runs.SCHEMA,
+            "program": "p",
+            "seed": seed,
+            "config": config,
+            "cpu_seconds": 2.0,
+            "games": 9,
+            "updates": 5.0,
+            "best_whole": 0.2,
+            "curve": curve,
+        }
         write_json(folder / f"p.{seed}.{len(changes)}.json", result)
     write_json(folder / "p.0.mapping.json", {"schema": "learned-mapping/mapping/1"})
     actual = mmap_runs.trainings()
@@ -161,11 +212,21 @@ def test_stored_trainings_are_listed(tmp_path, monkeypatch):
 
 
 def test_a_curve_is_thinned_by_means():
-    """250 rows of one game each: would catch a mean of rows without a game, and an evaluation that is dropped."""
+    """250 rows of one game each: would catch a mean of rows without a game, and an evaluation that
+    is dropped."""
     rows = [
-        {"iteration": i, "own_return": 0.5 if i == 7 else None, "hot": None, "cold": float(i % 2), "dead_ends": 0.0,
-         "equal": 0.0, "entropy": 1.0, "value_error": 0.0} for i in range(1, 251)
-    ]  # fmt: skip
+        {
+            "iteration": i,
+            "own_return": 0.5 if i == 7 else None,
+            "hot": None,
+            "cold": float(i % 2),
+            "dead_ends": 0.0,
+            "equal": 0.0,
+            "entropy": 1.0,
+            "value_error": 0.0,
+        }
+        for i in range(1, 251)
+    ]
     kept = mmap_runs.thinned(rows)
     assert len(kept) <= mmap_runs.CURVE_ROWS and kept[-1]["iteration"] == 250
     assert [row["own_return"] for row in kept if row["own_return"] is not None] == [0.5]
@@ -173,18 +234,33 @@ def test_a_curve_is_thinned_by_means():
 
 
 def test_a_rival_counts_by_the_clock_with_the_larger_mean():
-    """Would catch one unlucky long run in place of five short ones, a leader that has not run all the way and still
-    counts, and a short search set against the agent."""
+    """Would catch one unlucky long run in place of five short ones, a leader that has not run all
+    the way and still counts, and a short search set against the agent."""
     name = "alexnet_train_batch_32"
     short, long = mmap_table2.seconds_for("full", name)
-    runs = [record(name, "evolution-warm", seed, 1.0, value, seconds=short) for seed, value in enumerate((0.5, 0.7))]
-    runs += [record(name, "evolution-logits", 0, 1.0, 0.4, seconds=short), record(name, "random", 0, 1.0, 0.2)]
-    runs += [record(name, "edit-search", 0, 1.0, 0.9, seconds=short), record(name, "muzero", 0, 1.0, 0.6, seconds=long)]
+    runs = [
+        record(name, "evolution-warm", seed, 1.0, value, seconds=short)
+        for seed, value in enumerate((0.5, 0.7))
+    ]
+    runs += [
+        record(name, "evolution-logits", 0, 1.0, 0.4, seconds=short),
+        record(name, "random", 0, 1.0, 0.2),
+    ]
+    runs += [
+        record(name, "edit-search", 0, 1.0, 0.9, seconds=short),
+        record(name, "muzero", 0, 1.0, 0.6, seconds=long),
+    ]
     assert "evolution-logits" not in mmap_table2.clocks("full", runs)[1]
     for value, counts in ((0.51, [0.5, 0.7]), (0.65, [0.65])):
         longer = [*runs, record(name, "evolution-warm", 0, 1.0, value, seconds=long)]
         by_short, by_long = mmap_table2.clocks("full", longer)
-        assert by_short["evolution-warm"][name] == [0.5, 0.7] and by_long["evolution-warm"][name] == counts
+        assert (
+            by_short["evolution-warm"][name] == [0.5, 0.7]
+            and by_long["evolution-warm"][name] == counts
+        )
         assert by_long["evolution-logits"][name] == [0.4] and "edit-search" not in by_long
-        shown = [run["result"]["costs"]["return"] for run in mmap_table2.better([*longer[:2], longer[-1]])]
+        shown = [
+            run["result"]["costs"]["return"]
+            for run in mmap_table2.better([*longer[:2], longer[-1]])
+        ]
         assert shown == counts

@@ -15,7 +15,10 @@ SPEEDS = dict(zip("abcdefgh", (1.1, 0.9, 1.3, 1.0, 1.2, 0.8, 1.05, 0.99)))
 def compiler(monkeypatch):
     """A result of `mmap.compiler` of eight programs."""
     rows = [row(name, "muzero", "speedup_stalled", value) for name, value in SPEEDS.items()]
-    rows += [row("all", "muzero", "speedup_stalled", 2.0), row("h", "edit-search", "speedup_stalled", 3.0)]
+    rows += [
+        row("all", "muzero", "speedup_stalled", 2.0),
+        row("h", "edit-search", "speedup_stalled", 3.0),
+    ]
     table = {"full": {"rows": rows}}
     monkeypatch.setattr(results, "stored", lambda artifact, profile="full": table.get(profile))
     monkeypatch.setattr(stages.runs, "program_digest", lambda name: name)
@@ -23,7 +26,8 @@ def compiler(monkeypatch):
 
 
 def test_the_ends_of_the_priced_programs_are_trained_before_they_are_priced(compiler):
-    """Catches a row over all programs, or another method's, taken for one; and prices of games not yet played."""
+    """Catches a row over all programs, or another method's, taken for one; and prices of games not
+    yet played."""
     assert stages.groups("full") == dict.fromkeys("cea", "best") | dict.fromkeys("hbf", "worst")
     assert stages.groups("quick") == {} and stages.plan_fig6("quick", 3) == []
     plan = stages.plan_fig6("full", 3)
@@ -33,7 +37,9 @@ def test_the_ends_of_the_priced_programs_are_trained_before_they_are_priced(comp
 
 def test_what_is_asked_for_before_it_is_trained_is_one_line(compiler, tmp_path, monkeypatch):
     """Catches a price that waits for no training, or breaks on a missing file."""
-    monkeypatch.setattr(results, "runs_path", lambda artifact, profile: tmp_path / f"{artifact}.jsonl")
+    monkeypatch.setattr(
+        results, "runs_path", lambda artifact, profile: tmp_path / f"{artifact}.jsonl"
+    )
     with pytest.raises(InputError, match="`lmap make mmap"):
         stages.games_of("a", 300.0)
 
@@ -52,7 +58,8 @@ def records(cycles, returns, failed=()):
 
 
 def test_correlations_are_of_return_and_cycles_and_near_the_best_of_those_near(compiler):
-    """By hand: cycles fall with the return from afar and rise near the best. Catches a sign or a subset wrong."""
+    """By hand: cycles fall with the return from afar and rise near the best. Catches a sign or a
+    subset wrong."""
     returns = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.96, 0.98, 1.0]
     cycles = [100.0, 90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 10.0, 12.0, 14.0]
     result = stages.assemble_fig6("full", records(cycles, returns))

@@ -49,18 +49,24 @@ def test_every_feature_of_table_1(program):
 
 @pytest.mark.parametrize(("artifact", "is_output"), [("mmap.fig2", True), ("mmap.fig3", False)])
 def test_the_state_shows_what_the_actions_trade(program, artifact, is_output):
-    """Would catch a state without the trade-off, moves that lead elsewhere, and outcomes of another state."""
+    """Would catch a state without the trade-off, moves that lead elsewhere, and outcomes of another
+    state."""
     result = results.make(artifact, "quick", progress=False)
     rows = {row["method"]: row for row in result["rows"]}
     game = steps.state_after(program, rows["copy"]["moves"])
     b = game.cursor
-    assert game.legal.all() and bool(program.buffer_is_output[b]) == is_output and rows["copy"]["buffer"] == b
+    assert (
+        game.legal.all()
+        and bool(program.buffer_is_output[b]) == is_output
+        and rows["copy"]["buffer"] == b
+    )
     for action, name in enumerate(("copy", "nocopy")):
         assert (rows[name]["start"], rows[name]["end"]) == tuple(
             int(game.outcomes[action][k]) for k in ("start", "end")
         )
         assert (
-            rows[name]["value"] == pytest.approx(float(game.outcomes[action]["reward_s"])) and rows[name]["value"] > 0
+            rows[name]["value"] == pytest.approx(float(game.outcomes[action]["reward_s"]))
+            and rows[name]["value"] > 0
         )
         assert rows[name]["steps"] > 1
     assert rows["drop"]["value"] == 0.0 and rows["drop"]["steps"] == 0

@@ -30,8 +30,12 @@ def test_what_is_shown_takes_what_it_is_given(artifact_id, place, usual):
 
 
 def test_a_figure_a_table_and_rows_of_some_methods():
-    assert pages.show("mcm.fig5").axes and pages.show("mmap.fig4", name="mmap.fig4 paper network").axes
-    assert "Samples to a level" in pages.show("mcm.table2") and "lm-provenance" in pages.show("mcm.table2")
+    assert (
+        pages.show("mcm.fig5").axes and pages.show("mmap.fig4", name="mmap.fig4 paper network").axes
+    )
+    assert "Samples to a level" in pages.show("mcm.table2") and "lm-provenance" in pages.show(
+        "mcm.table2"
+    )
     assert "from scratch" in pages.show("mmap.table2", "crossed_rows")
     table = pages.show("mcm.optimum", metrics=["gap_percent"], methods=["sa"])
     assert "sa</th>" in table and "random" not in table

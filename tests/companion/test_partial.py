@@ -1,4 +1,5 @@
-"""Series that stop before they are complete: by a time limit, by a choice of methods and instances."""
+"""Series that stop before they are complete: by a time limit, by a choice of methods and
+instances."""
 
 import pytest
 
@@ -31,7 +32,9 @@ def test_a_run_starts_only_where_it_would_end_in_time():
     limit = TimeLimit(100.0, clock=lambda: now[0])
     long, short = Run("m:f", "learned", "toy"), Run("m:f", "random", "toy", {}, 3)
     for run, seconds in ((long, 60.0), (long, 45.0), (short, 5.0)):
-        limit.learn({"task": run.task, "method": run.method, "instance": run.instance, "seconds": seconds})
+        limit.learn(
+            {"task": run.task, "method": run.method, "instance": run.instance, "seconds": seconds}
+        )
     new = Run("m:f", "learned", "other")
     assert limit.allows(long) and limit.allows(short) and limit.allows(new)
     now[0] = 50.0
@@ -53,7 +56,13 @@ def test_a_limited_series_keeps_what_is_finished_and_goes_on(tmp_path, jobs):
     with pytest.raises(RunsMissingError, match=r"4 of 5 runs are there"):
         execute(runs, limit=later, **options)
     assert len(later.learned) == 4, "stored records and new ones both tell how long a run takes"
-    assert [record["result"]["seed"] for record in execute(runs, limit=Allowed(1), **options)] == [0, 1, 2, 3, 4]
+    assert [record["result"]["seed"] for record in execute(runs, limit=Allowed(1), **options)] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
     assert [(tmp_path / f"{seed}.log").read_text() for seed in range(5)] == ["x"] * 5
 
 
@@ -64,8 +73,15 @@ def test_a_killed_run_is_not_tried_again_after_the_limit(tmp_path):
 
 
 def test_failures_come_before_what_is_missing(tmp_path):
-    with pytest.raises(RunsFailedError, match=r"1 of 4 runs failed \(1 of 4 are there\): .*seed of evil"):
-        execute(runs_of("raising", range(4), bad=1), store=tmp_path / "store", limit=Allowed(2), progress=False)
+    with pytest.raises(
+        RunsFailedError, match=r"1 of 4 runs failed \(1 of 4 are there\): .*seed of evil"
+    ):
+        execute(
+            runs_of("raising", range(4), bad=1),
+            store=tmp_path / "store",
+            limit=Allowed(2),
+            progress=False,
+        )
 
 
 def test_chosen_runs_are_performed_and_nothing_is_assembled_before_all_are_there(own_folders):
@@ -82,7 +98,10 @@ def test_chosen_runs_are_performed_and_nothing_is_assembled_before_all_are_there
     ("options", "said"),
     [
         ({"only": ["random", "magic"]}, "--only: no run has the method 'magic'; there are: random"),
-        ({"instances": ["toy9"]}, "--instances: no run has the instance 'toy9'; there are: toy0, toy1"),
+        (
+            {"instances": ["toy9"]},
+            "--instances: no run has the instance 'toy9'; there are: toy0, toy1",
+        ),
     ],
 )
 def test_a_choice_of_nothing_is_refused(own_folders, options, said):

@@ -16,13 +16,21 @@ from learned_mapping_companion.worker import perform
 
 def shape_of(graph):
     """The topology alone: equal for graphs that differ only in sizes, times and names."""
-    return graph.num_ops, graph.tensor_producer.tobytes(), graph.edge_tensor.tobytes(), graph.edge_consumer.tobytes()
+    return (
+        graph.num_ops,
+        graph.tensor_producer.tobytes(),
+        graph.edge_tensor.tobytes(),
+        graph.edge_consumer.tobytes(),
+    )
 
 
 def test_training_graphs_are_not_test_graphs():
     """Catches tuning on what is reported: no topology on both sides."""
     for kind in ("traced", "synthetic"):
-        shapes = {s: {shape_of(load_graph(kind, name, s)) for name in graph_names(kind, s)} for s in ("test", "train")}
+        shapes = {
+            s: {shape_of(load_graph(kind, name, s)) for name in graph_names(kind, s)}
+            for s in ("test", "train")
+        }
         assert not shapes["test"] & shapes["train"]
         assert len(shapes["test"]) == len(graph_names(kind, "test"))
 
@@ -30,7 +38,10 @@ def test_training_graphs_are_not_test_graphs():
 def test_stored_graphs_are_those_named():
     for split in ("test", "train"):
         names = graph_names("traced", split)
-        files = {path.name.removesuffix(".json.gz") for path in (data_folder() / "regal" / "graphs" / split).iterdir()}
+        files = {
+            path.name.removesuffix(".json.gz")
+            for path in (data_folder() / "regal" / "graphs" / split).iterdir()
+        }
         assert files == set(names)
         assert all(load_graph("traced", name, split).op_weight_bytes.sum() == 0 for name in names)
 
@@ -68,14 +79,21 @@ def test_plans_ask_for_what_exists(name):
         for run in runs:
             assert run.method in (*METHODS, "long-search", "tracing", "start", "trained")
             if "graphs" in run.config:
-                known = graph_names(run.config.get("kind", "synthetic"), run.config.get("split", "test"))
+                known = graph_names(
+                    run.config.get("kind", "synthetic"), run.config.get("split", "test")
+                )
                 assert run.config["graphs"] and set(run.config["graphs"]) <= set(known)
     assert len(artifact.plan("quick", 3)) <= 110
 
 
 @pytest.mark.parametrize("function", ["schedule_graphs", "long_search", "prove"])
 def test_a_run_returns_validated_costs(function):
-    config = {"kind": "synthetic", "split": "small", "graphs": ["attention-8"], "objective": "memory"}
+    config = {
+        "kind": "synthetic",
+        "split": "small",
+        "graphs": ["attention-8"],
+        "objective": "memory",
+    }
     config |= {"transfers": "rendezvous", "evaluations": 200, "solver_time": 0.5}
     task = {"task": f"learned_mapping_companion.regal.runs:{function}", "method": "brkga"}
     outcome = perform(task | {"instance": "x", "config": config, "seed": 0})
@@ -87,13 +105,16 @@ def test_a_run_returns_validated_costs(function):
 
 
 def record(method, instance, graphs, seed=0, **more):
-    outcomes = {name: {"cost": cost, "seconds": 1.0, "valid": True} | more for name, cost in graphs.items()}
+    outcomes = {
+        name: {"cost": cost, "seconds": 1.0, "valid": True} | more for name, cost in graphs.items()
+    }
     return {"method": method, "instance": instance, "seed": seed, "result": {"graphs": outcomes}}
 
 
 def test_table1_by_hand():
-    """Two graphs, two seeds: gaps 0, 0, 44 and 0 percent have the geometric mean 1.44^(1/4) - 1; an invalid counts.
-    Drawn anew, graphs first, four draws are 44 percent in a 64th of cases and three in a 16th: there the interval ends.
+    """Two graphs, two seeds: gaps 0, 0, 44 and 0 percent have the geometric mean 1.44^(1/4) - 1; an
+    invalid counts. Drawn anew, graphs first, four draws are 44 percent in a 64th of cases and three
+    in a 16th: there the interval ends.
     """
     records = []
     for dataset in DATASETS:
@@ -123,7 +144,8 @@ def test_table1_by_hand():
 
 
 def test_the_twenty_graphs_of_twenty_ops_differ():
-    """Catches a name used twice, a set whose seed moved with the number of sets, and two equal graphs."""
+    """Catches a name used twice, a set whose seed moved with the number of sets, and two equal
+    graphs."""
     names = graph_names("synthetic", "twenty")
     graphs = [load_graph("synthetic", name, "twenty") for name in names]
     assert len(set(names)) == 20 and all(abs(graph.num_ops - 20) <= 1 for graph in graphs)

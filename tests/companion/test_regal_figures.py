@@ -27,20 +27,32 @@ def test_a_run_is_keyed_by_what_was_learned():
 
 
 def test_what_was_not_trained_is_not_run(monkeypatch, tmp_path):
-    """Catches a run of the paper's learner without its checkpoint, networks of another dataset, a control of weights
-    that no training started from, and updates that are not the least of its networks."""
+    """Catches a run of the paper's learner without its checkpoint, networks of another dataset, a
+    control of weights that no training started from, and updates that are not the least of its
+    networks."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
-    assert all(brought(method, "traced-runtime") == [] for method in REINFORCED if method != "regal-untrained")
+    assert all(
+        brought(method, "traced-runtime") == []
+        for method in REINFORCED
+        if method != "regal-untrained"
+    )
     for seed, updates in ((0, 2000), (2, 1500)):
         arrays, header = {"a": np.full(1, seed, np.float32)}, {"updates": updates}
-        write_checkpoint(checkpoint_folder() / f"reinforce-traced-runtime-{seed}.npz", arrays, header)
+        write_checkpoint(
+            checkpoint_folder() / f"reinforce-traced-runtime-{seed}.npz", arrays, header
+        )
     assert brought("regal", "synthetic-runtime") == []
     actual = {method: brought(method, "traced-runtime") for method in REINFORCED}
     assert [item["network"] for item in actual["regal"]] == ["traced-runtime-0", "traced-runtime-2"]
-    assert actual["regal-average"] == actual["regal"] and len({item["weights"] for item in actual["regal"]}) == 2
+    assert (
+        actual["regal-average"] == actual["regal"]
+        and len({item["weights"] for item in actual["regal"]}) == 2
+    )
     assert actual["regal-untrained"] == [{"network": str(seed)} for seed in TRAINING_SEEDS]
     assert actual["gas"] == actual["regal-cloned"] == [] and actual["idrs"] == actual["regal"]
-    records = [{"instance": "traced-runtime", "method": m, "config": c} for m in actual for c in actual[m]]
+    records = [
+        {"instance": "traced-runtime", "method": m, "config": c} for m in actual for c in actual[m]
+    ]
     rows = {row["method"]: row for row in updates_rows(records)}
     assert set(rows) == {"regal", "regal-average", "idrs"}
     assert rows["regal"]["value"] == 1500 and rows["regal"]["training_seeds"] == 2

@@ -10,15 +10,29 @@ from learned_mapping_companion.regal.methods import training_records, validation
 
 
 def record(dataset, seed, regal, average):
-    curve = [{"cpu_s": 1.0, "gap": 9.0 + seed, "gap_average_law": 9.5, "gap_uniform": 10.0}, {"cpu_s": 2.0}]
+    curve = [
+        {"cpu_s": 1.0, "gap": 9.0 + seed, "gap_average_law": 9.5, "gap_uniform": 10.0},
+        {"cpu_s": 2.0},
+    ]
     curve.append({"cpu_s": 30.0, "gap": 3.0 + seed, "gap_average_law": 8.0, "gap_uniform": 10.0})
-    ratios = {"brkga": [0.0, 0.0], "regal": regal, "regal-average": average, "regal-untrained": [0.0, 0.1]}
-    actual = {"schema": "learned-mapping/regal-training/1", "curve": curve, "dataset": dataset, "seed": seed}
+    ratios = {
+        "brkga": [0.0, 0.0],
+        "regal": regal,
+        "regal-average": average,
+        "regal-untrained": [0.0, 0.1],
+    }
+    actual = {
+        "schema": "learned-mapping/regal-training/1",
+        "curve": curve,
+        "dataset": dataset,
+        "seed": seed,
+    }
     return actual | {"validation": {"log_ratio_to_brkga": ratios}}
 
 
 def test_improvements_are_over_trainings_then_graphs(tmp_path, monkeypatch):
-    """Catches the sign turned round, datasets mixed, graphs of two trainings counted as four, and ends exchanged."""
+    """Catches the sign turned round, datasets mixed, graphs of two trainings counted as four, and
+    ends exchanged."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     assert training_records() == [] and validation_rows([]) == []
     half = float(np.log(0.5))
@@ -34,19 +48,29 @@ def test_improvements_are_over_trainings_then_graphs(tmp_path, monkeypatch):
     ]  # fmt: skip
     rows = {(row["instance"], row["against"]): row for row in validation_rows(records)}
     best = rows["synthetic-runtime", "brkga"]
-    assert best["value"] == pytest.approx(100 * (1 - 0.5**0.5)) and best["n"] == 2 and best["training_seeds"] == 2
+    assert (
+        best["value"] == pytest.approx(100 * (1 - 0.5**0.5))
+        and best["n"] == 2
+        and best["training_seeds"] == 2
+    )
     assert best["low"] == pytest.approx(0, abs=1e-9) and best["high"] == pytest.approx(50)
-    assert rows["synthetic-runtime", "regal-average"]["value"] == pytest.approx(100 * (1 - 0.5**0.25))
+    assert rows["synthetic-runtime", "regal-average"]["value"] == pytest.approx(
+        100 * (1 - 0.5**0.25)
+    )
     assert rows["traced-memory", "brkga"]["value"] == pytest.approx(100 * (1 - np.exp(0.1)))
     assert rows["traced-memory", "regal-average"]["value"] == pytest.approx(0)
 
 
 def test_a_line_for_each_seed_at_its_cpu_seconds():
-    """Catches rows without a gap drawn, seeds of one dataset in another's panel, and the laws exchanged."""
+    """Catches rows without a gap drawn, seeds of one dataset in another's panel, and the laws
+    exchanged."""
     zero = [0.0, 0.0]
     records = [record("traced-runtime", 0, zero, zero), record("synthetic-runtime", 0, zero, zero),
                record("synthetic-runtime", 1, zero, zero)]  # fmt: skip
     one, two = learning_curves(records).axes
-    drawn = [[line.get_xydata().tolist() for line in panel.lines if len(line.get_xdata())] for panel in (one, two)]
+    drawn = [
+        [line.get_xydata().tolist() for line in panel.lines if len(line.get_xdata())]
+        for panel in (one, two)
+    ]
     assert drawn[0] == [[[1, 9], [30, 3]], [[1, 9.5], [30, 8]], [[1, 10], [30, 10]]]
     assert len(drawn[1]) == 6 and drawn[1][3] == [[1, 10], [30, 4]]

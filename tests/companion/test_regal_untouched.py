@@ -1,4 +1,5 @@
-"""Paper 3's untouched test sets, their rows, the stored best schedules, and the table where memory binds."""
+"""Paper 3's untouched test sets, their rows, the stored best schedules, and the table where memory
+binds."""
 
 import numpy as np
 import pytest
@@ -10,7 +11,13 @@ from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.validate import validate
 from learned_mapping_companion.datasets.registry import stored_manifest
-from learned_mapping_companion.regal.graphs import DATASETS, best_entries, graph_names, load_graph, members
+from learned_mapping_companion.regal.graphs import (
+    DATASETS,
+    best_entries,
+    graph_names,
+    load_graph,
+    members,
+)
 from learned_mapping_companion.regal.runs import outcome, schedule_limited
 from learned_mapping_companion.statistics import resampled_means
 
@@ -18,11 +25,19 @@ from learned_mapping_companion.statistics import resampled_means
 def test_no_test_graph_has_a_topology_that_was_trained_or_validated_on():
     manifest = stored_manifest("regal-traced")
     topologies = {
-        split: {item.facts["topology"] for item in manifest.split(split)} for split in ("train", "validation")
+        split: {item.facts["topology"] for item in manifest.split(split)}
+        for split in ("train", "validation")
     }
-    tested = {topology_digest(load_graph("traced-memory", name)) for name in graph_names("traced-memory")[::7]}
-    assert len(graph_names("traced-runtime")) == 98 and not tested & (topologies["train"] | topologies["validation"])
-    assert not {item.facts["topology"] for item in manifest.split("test")} & set.union(*topologies.values())
+    tested = {
+        topology_digest(load_graph("traced-memory", name))
+        for name in graph_names("traced-memory")[::7]
+    }
+    assert len(graph_names("traced-runtime")) == 98 and not tested & (
+        topologies["train"] | topologies["validation"]
+    )
+    assert not {item.facts["topology"] for item in manifest.split("test")} & set.union(
+        *topologies.values()
+    )
     names = graph_names("synthetic-runtime")
     assert len(names) == 100 and not set(names) & set(members("synthetic-topology"))
     tested = {topology_digest(load_graph("synthetic-runtime", name)) for name in names}
@@ -47,10 +62,14 @@ def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
         for name, entry in list(best_entries(graphs, objective).items())[::5]:
             graph = load_graph(graphs, name)
             assert entry["digest"] == graph.digest
-            schedule = Schedule.of(np.array(entry["placement"]), np.array(entry["order"]), entry["devices"])
+            schedule = Schedule.of(
+                np.array(entry["placement"]), np.array(entry["order"]), entry["devices"]
+            )
             problem = Instance(graph, objective=objective)
             assert validate(graph, schedule, problem.pair).valid
-            assert schedule_costs(problem, schedule)[problem.cost_name] == pytest.approx(entry["cost"], rel=1e-12)
+            assert schedule_costs(problem, schedule)[problem.cost_name] == pytest.approx(
+                entry["cost"], rel=1e-12
+            )
             assert entry["bound"] <= entry["cost"] * (1 + 1e-9)
             actual += 1
     assert actual >= 6
@@ -58,8 +77,8 @@ def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
 
 @pytest.mark.parametrize("kind", ["traced", "traced-memory"])
 def test_stored_bounds_of_memory_know_what_one_op_holds(kind):
-    """Catches a proof that is lost: while an op runs its device holds all that it reads, writes and weighs, so that a
-    schedule whose peak is no more than this of some op is the best there is."""
+    """Catches a proof that is lost: while an op runs its device holds all that it reads, writes and
+    weighs, so that a schedule whose peak is no more than this of some op is the best there is."""
     for name, entry in best_entries(kind, "memory").items():
         graph = load_graph(kind, name)
         held = graph.op_weight_bytes.tolist()
@@ -73,12 +92,21 @@ def test_what_a_run_says_of_memory_is_in_bytes():
     """Catches the least seconds under the name of the least bytes, which no table would miss."""
     problem = Instance(load_graph("synthetic", "random-dag-40"), objective="memory")
     result = outcome(problem, solve(problem, "list-scheduler").solution, 0.0)
-    held = problem.graph.op_input_bytes + problem.graph.op_output_bytes + problem.graph.op_weight_bytes
+    held = (
+        problem.graph.op_input_bytes + problem.graph.op_output_bytes + problem.graph.op_weight_bytes
+    )
     assert held.max() <= result["floor"] <= result["cost"]
 
 
 def test_under_a_limit_the_list_schedule_fails_and_an_evolution_fits():
     config = {"graphs": ["random-dag-40"], "share": 0.25, "evaluations": 500}
-    rules, evolved = (schedule_limited(m, "synthetic-runtime", config, 0) for m in ("list-scheduler", "brkga"))
-    assert not rules["graphs"]["random-dag-40"]["fits"] and evolved["graphs"]["random-dag-40"]["fits"]
-    assert rules["graphs"]["random-dag-40"]["limit_bytes"] == evolved["graphs"]["random-dag-40"]["limit_bytes"]
+    rules, evolved = (
+        schedule_limited(m, "synthetic-runtime", config, 0) for m in ("list-scheduler", "brkga")
+    )
+    assert (
+        not rules["graphs"]["random-dag-40"]["fits"] and evolved["graphs"]["random-dag-40"]["fits"]
+    )
+    assert (
+        rules["graphs"]["random-dag-40"]["limit_bytes"]
+        == evolved["graphs"]["random-dag-40"]["limit_bytes"]
+    )

@@ -1,4 +1,5 @@
-"""Every stored result is what its stored records give: no row that was typed, and none that other code would make."""
+"""Every stored result is what its stored records give: no row that was typed, and none that other
+code would make."""
 
 import json
 
@@ -13,20 +14,27 @@ ARTIFACTS = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for n
 
 
 def compared(rows):
-    """Rows as JSON has them, but for those of what a clock measured: a run may have been timed again. Twelve
-    digits of a number count: the last depend on how a processor adds."""
-    rounded = json.loads(json.dumps(rows), parse_float=lambda text: pytest.approx(float(text), rel=1e-12, abs=1e-15))
+    """Rows as JSON has them, but for those of what a clock measured: a run may have been timed
+    again. Twelve digits of a number count: the last depend on how a processor adds."""
+    rounded = json.loads(
+        json.dumps(rows), parse_float=lambda text: pytest.approx(float(text), rel=1e-12, abs=1e-15)
+    )
     return [row for row in rounded if row["metric"] != "seconds"]
 
 
 @pytest.mark.parametrize("name", ARTIFACTS)
 def test_a_result_follows_from_its_records(name):
-    """Catches a ratio turned upside down, seeds or programs mixed, a mean of another kind, an invalid solution that is
-    not counted, records or a part replaced since: whatever changes a number that a reader is shown. And a method that
-    a result holds runs of and that it would not notice to behave differently."""
+    """Catches a ratio turned upside down, seeds or programs mixed, a mean of another kind, an
+    invalid solution that is not counted, records or a part replaced since: whatever changes a
+    number that a reader is shown. And a method that a result holds runs of and that it would not
+    notice to behave differently."""
     stored, artifact = results.load(name), find_artifact(name)
     records = read_records(results.runs_path(name))
-    planned = [records[run.digest] for run in artifact.plan("full", stored["seeds"]) if run.digest in records]
+    planned = [
+        records[run.digest]
+        for run in artifact.plan("full", stored["seeds"])
+        if run.digest in records
+    ]
     result = artifact.assemble("full", planned)
     assert compared(result["rows"]) == [row for row in stored["rows"] if row["metric"] != "seconds"]
     assert (result["validated"], result["invalid"]) == (stored["validated"], stored["invalid"])

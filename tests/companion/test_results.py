@@ -28,7 +28,9 @@ def test_what_is_stored_is_what_was_made():
     result = results.make("toy.table", "full", progress=False)
     assert results.load("toy.table") == result
     assert result["seeds"] == 5 and result["validated"] == 15 and len(result["runs"]) == 15
-    assert results.value(result, instance="toy0", method="random", metric="return") == pytest.approx((1 + 4 + 9) / 3)
+    assert results.value(
+        result, instance="toy0", method="random", metric="return"
+    ) == pytest.approx((1 + 4 + 9) / 3)
 
 
 def test_making_again_performs_nothing_and_changes_no_number():
@@ -48,7 +50,9 @@ def test_no_host_name_is_stored():
 
     name = socket.gethostname()
     result = results.make(TOY, "quick", progress=False)
-    assert len(name) < 4 or name not in json.dumps({"machine": result["machine"], "versions": result["versions"]})
+    assert len(name) < 4 or name not in json.dumps(
+        {"machine": result["machine"], "versions": result["versions"]}
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,16 +94,21 @@ def test_changed_behaviour_makes_a_result_stale(monkeypatch):
     assert ledger.entries()[0]["state"] == "stale" and ledger.entries()[0]["changed"] == [key]
     assert "stale" in display.show_result("toy.table")
     again = results.make(TOY, "full", reuse_stale=True, progress=False)
-    assert again["fingerprints"] == {key: "one"}, "runs of other behaviour must not pass for runs of this one"
+    assert again["fingerprints"] == {key: "one"}, (
+        "runs of other behaviour must not pass for runs of this one"
+    )
     assert results.make(TOY, "full", progress=False)["fingerprints"] == {key: "other"}
 
 
 def test_a_method_that_nobody_has_a_fingerprint_of_is_stale(monkeypatch):
-    """Would catch a new method whose results count as fresh for ever, and a fingerprint stored after its runs."""
+    """Would catch a new method whose results count as fresh for ever, and a fingerprint stored
+    after its runs."""
     key = TOY.plan("full", 1)[0].task
     monkeypatch.setattr(fingerprints, "current", lambda: {})
     results.make(TOY, "full", progress=False)
-    assert ledger.entries()[0]["state"] == "stale" and ledger.entries()[0]["changed"] == [f"no fingerprint of {key}"]
+    assert ledger.entries()[0]["state"] == "stale" and ledger.entries()[0]["changed"] == [
+        f"no fingerprint of {key}"
+    ]
     assert f"no fingerprint of {key}" in display.show_result("toy.table")
     monkeypatch.setattr(fingerprints, "current", lambda: {key: "one"})
     assert ledger.entries()[0]["changed"] == [key], "nobody knows what the method did then"
@@ -123,7 +132,11 @@ def test_ledger_adds_up(monkeypatch):
     monkeypatch.setattr(fingerprints, "current", lambda: {TOY.plan("full", 1)[0].task: "one"})
     result = results.make(TOY, "full", progress=False)
     first, second = ledger.entries()
-    assert (first["state"], first["validated"], first["seconds"]) == ("fresh", 15, result["seconds"])
+    assert (first["state"], first["validated"], first["seconds"]) == (
+        "fresh",
+        15,
+        result["seconds"],
+    )
     assert second["state"] == "not yet run" and second["created"] is None
     assert "lmap make toy.broken --profile full" in ledger.ledger_table()
 
@@ -136,7 +149,10 @@ def test_the_table_has_our_number_the_papers_and_the_interval():
 
 def test_markup_in_names_is_shown_not_run():
     """A method named by a stranger must not become part of the page."""
-    result = {"rows": [{"instance": "<i>", "method": "<script>", "metric": "m", "value": 1}], "paper": []}
+    result = {
+        "rows": [{"instance": "<i>", "method": "<script>", "metric": "m", "value": 1}],
+        "paper": [],
+    }
     text = display.table(result)
     assert "<script>" not in text and "&lt;script&gt;" in text
 
@@ -163,18 +179,26 @@ def test_numbers_read_well(value, text):
 
 @pytest.mark.parametrize("artifact_id", TABLE)
 def test_the_papers_numbers_beside_a_stored_result_are_those_of_the_list(artifact_id):
-    """Catches a number of a paper corrected in one place only, and an entry of the list that no artifact has."""
+    """Catches a number of a paper corrected in one place only, and an entry of the list that no
+    artifact has."""
     stored = results.stored(artifact_id)
     assert stored is None or stored["paper"] == reported(artifact_id)
     assert set(read_table("papers.yml")) <= TABLE.keys()
 
 
 def test_one_table_has_a_column_for_each_metric():
-    """Catches a metric in the wrong column, one that was not asked for, and a row of a method left out."""
+    """Catches a metric in the wrong column, one that was not asked for, and a row of a method left
+    out."""
     values = (("a", "seconds", 1.5), ("b", "seconds", 2.5), ("b", "samples", 7))
     rows = [row("all", method, metric, value) for method, metric, value in values]
-    shown = display.table({"rows": rows, "paper": []}, metrics=["samples", "seconds"], joined="both", key=True)
-    assert shown.count("<tr>") == 3 and shown.index("Partitions tried") < shown.index("Seconds") and "lm-key" in shown
+    shown = display.table(
+        {"rows": rows, "paper": []}, metrics=["samples", "seconds"], joined="both", key=True
+    )
+    assert (
+        shown.count("<tr>") == 3
+        and shown.index("Partitions tried") < shown.index("Seconds")
+        and "lm-key" in shown
+    )
     assert "1.5" in shown and "7" in shown
     one = display.table({"rows": rows[:1], "paper": []}, metrics=["seconds"], joined="both")
     assert ">all<" in one

@@ -51,9 +51,14 @@ def test_plans_are_of_distinct_runs(name):
 
 
 def test_done_runs_are_not_redone(tmp_path):
-    """A second call after a finished one must cost nothing; one with more seeds only the new ones."""
-    first = execute(runs_of("count", range(2), folder=str(tmp_path)), store=tmp_path / "store", progress=False)
-    again = execute(runs_of("count", range(4), folder=str(tmp_path)), store=tmp_path / "store", progress=False)
+    """A second call after a finished one must cost nothing; one with more seeds only the new
+    ones."""
+    first = execute(
+        runs_of("count", range(2), folder=str(tmp_path)), store=tmp_path / "store", progress=False
+    )
+    again = execute(
+        runs_of("count", range(4), folder=str(tmp_path)), store=tmp_path / "store", progress=False
+    )
     assert again[:2] == first
     assert [(tmp_path / f"{seed}.log").read_text() for seed in range(4)] == ["x"] * 4
 
@@ -64,9 +69,12 @@ def test_equal_runs_share_one_execution(tmp_path):
     assert len(records) == 3 and (tmp_path / "0.log").read_text() == "x"
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "other-run", "not-an-object", "bad-seconds"])
+@pytest.mark.parametrize(
+    "damage", ["truncated", "empty", "foreign", "other-run", "not-an-object", "bad-seconds"]
+)
 def test_torn_and_foreign_records_are_redone(tmp_path, damage):
-    """A half-written or exchanged record must not enter a table; nor may it take the next record with it."""
+    """A half-written or exchanged record must not enter a table; nor may it take the next record
+    with it."""
     store = tmp_path / "store"
     runs = runs_of("count", range(2), folder=str(tmp_path))
     execute(runs, store=store, progress=False)
@@ -85,7 +93,9 @@ def test_torn_and_foreign_records_are_redone(tmp_path, damage):
     assert len(list(faults(store))) == (damage != "empty")
     assert execute(runs, store=store, progress=False)[0]["result"] == {"seed": 0}
     assert (tmp_path / "0.log").read_text() == "xx" and (tmp_path / "1.log").read_text() == "x"
-    assert not list(faults(store)) and len(store.read_text().splitlines()) == 2, "the damage is gone"
+    assert not list(faults(store)) and len(store.read_text().splitlines()) == 2, (
+        "the damage is gone"
+    )
 
 
 def test_two_processes_append_to_one_file(tmp_path):
@@ -107,9 +117,17 @@ def test_records_of_other_behaviour_are_redone_unless_asked_for(tmp_path):
     """Otherwise a table would claim to come from code that never ran."""
     runs = runs_of("count", range(1), folder=str(tmp_path))
     execute(runs, store=tmp_path / "store", fingerprint_of=lambda run: "old", progress=False)
-    kept = execute(runs, store=tmp_path / "store", fingerprint_of=lambda run: "new", reuse_stale=True, progress=False)
+    kept = execute(
+        runs,
+        store=tmp_path / "store",
+        fingerprint_of=lambda run: "new",
+        reuse_stale=True,
+        progress=False,
+    )
     assert kept[0]["fingerprint"] == "old" and (tmp_path / "0.log").read_text() == "x"
-    redone = execute(runs, store=tmp_path / "store", fingerprint_of=lambda run: "new", progress=False)
+    redone = execute(
+        runs, store=tmp_path / "store", fingerprint_of=lambda run: "new", progress=False
+    )
     assert redone[0]["fingerprint"] == "new" and (tmp_path / "0.log").read_text() == "xx"
 
 
@@ -125,15 +143,24 @@ def test_processes_give_the_same_records_in_order_and_keep_to_one_thread(tmp_pat
 def test_a_killed_worker_costs_its_own_run_once(tmp_path):
     """The pool goes on, and the run that was killed by accident succeeds at the second attempt."""
     config = {"folder": str(tmp_path), "kill": [1]}
-    records = execute(runs_of("killed_once", range(4), **config), store=tmp_path / "store", jobs=2, progress=False)
+    records = execute(
+        runs_of("killed_once", range(4), **config), store=tmp_path / "store", jobs=2, progress=False
+    )
     assert [record["result"]["seed"] for record in records] == [0, 1, 2, 3]
 
 
 def test_a_run_that_always_dies_is_reported_and_the_others_are_stored(tmp_path):
     runs = runs_of("killed_always", range(4), kill=[2])
-    with pytest.raises(RunsFailedError, match=r"1 of 4 runs failed: random on toy, seed 2: .*died 2 times"):
+    with pytest.raises(
+        RunsFailedError, match=r"1 of 4 runs failed: random on toy, seed 2: .*died 2 times"
+    ):
         execute(runs, store=tmp_path / "store", jobs=2, progress=False)
-    assert [read_record(tmp_path / "store", run) is not None for run in runs] == [True, True, False, True]
+    assert [read_record(tmp_path / "store", run) is not None for run in runs] == [
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -158,7 +185,10 @@ def test_an_interrupted_series_keeps_what_is_finished(tmp_path):
 def test_peak_memory_belongs_to_the_run(tmp_path):
     """A run after a large one in the same worker must not inherit its peak."""
     megabytes = 2**20
-    runs = [Run(f"{FUNCTIONS}:allocate", "random", "toy", {"bytes": size * megabytes}) for size in (200, 1)]
+    runs = [
+        Run(f"{FUNCTIONS}:allocate", "random", "toy", {"bytes": size * megabytes})
+        for size in (200, 1)
+    ]
     large, small = execute(runs, store=tmp_path / "store", progress=False)
     assert large["peak_bytes"] - small["peak_bytes"] > 150 * megabytes
 

@@ -1,4 +1,5 @@
-"""Tables of the pages: text of files and of strangers stays text in each of them, and one run is shown as one run."""
+"""Tables of the pages: text of files and of strangers stays text in each of them, and one run is
+shown as one run."""
 
 import ast
 import dataclasses
@@ -41,18 +42,25 @@ class Elements(HTMLParser):
 
 
 def functions() -> set[str]:
-    """``module:function`` of all public functions of the companion that return `Html`, read from the sources."""
+    """``module:function`` of all public functions of the companion that return `Html`, read from
+    the sources."""
     found = set()
     for path in COMPANION.rglob("*.py"):
         module = path.relative_to(COMPANION).with_suffix("").as_posix().replace("/", ".")
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name) and node.returns.id == "Html":
+            if (
+                isinstance(node, ast.FunctionDef)
+                and isinstance(node.returns, ast.Name)
+                and node.returns.id == "Html"
+            ):
                 found |= {f"{module}:{node.name}"} if node.name[0] != "_" else set()
     return found
 
 
 def fields(value) -> dict:
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
+    return {
+        field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init
+    }
 
 
 def strings(value) -> set[str]:
@@ -86,7 +94,12 @@ def graph():
 
 
 def traced():
-    return [graph(), [0] * graph().num_ops, 3, lm.mcm.fix_trace(graph(), [0] * graph().num_ops, 3, rng())]
+    return [
+        graph(),
+        [0] * graph().num_ops,
+        3,
+        lm.mcm.fix_trace(graph(), [0] * graph().num_ops, 3, rng()),
+    ]
 
 
 def rng():
@@ -95,7 +108,11 @@ def rng():
 
 def made(*names):
     """A result of two rows and one of the paper's."""
-    row = dict(zip(("instance", "method", "metric", "baseline"), names)) | {"low": 0.5, "high": 2.0, "value": 1.0}
+    row = dict(zip(("instance", "method", "metric", "baseline"), names)) | {
+        "low": 0.5,
+        "high": 2.0,
+        "value": 1.0,
+    }
     word = row | {"instance": "another", "value": "a word", "low": None}
     return results.load("mcm.table1") | {"rows": [row, word], "paper": [row]}
 
@@ -110,10 +127,16 @@ CASES = {
     "display:crossed": lambda: ["title", {("down", "across"): "cell"}],
     "display:crossed_rows": lambda: [made(*RESULT), "title", "a metric"],
     "display:against": lambda: [made(*RESULT), "a method", "a metric", "title"],
-    "display:listing": lambda: ["title", ["one", "two", ""], [("first", WIDE, np.str_("third")), ("x", 1.0, None)]],
+    "display:listing": lambda: [
+        "title",
+        ["one", "two", ""],
+        [("first", WIDE, np.str_("third")), ("x", 1.0, None)],
+    ],
     "display:head_row": lambda: [["name"]],
     "display:simple_table": lambda: ["title", "head", "body"],
-    "display:provenance_line": lambda: [results.load("mcm.table1") | {"data": {"a set": "changed"}}],
+    "display:provenance_line": lambda: [
+        results.load("mcm.table1") | {"data": {"a set": "changed"}}
+    ],
     "display:show_result": (["display:find_artifact", "results:stored"], lambda: ["mcm.table1"]),
     "settings:annealing": (["settings:_read"], list),
     "settings:policy": (["settings:_read"], list),
@@ -149,14 +172,27 @@ CASES = {
     "mcm.toy:verdicts_table": (["results:load"], lambda: [results.load("mcm.fig2")]),
     "mcm.toy:domains_table": lambda: [graph(), 3, [("op.5", 1)]],
 }
-"""Function -> its arguments, or (functions whose answers it shows, its arguments, and those by name)."""
+"""Function -> its arguments, or (functions whose answers it shows, its arguments, and those by
+name)."""
 OUR_WORDS = {
-    "claims:verdict_counts", "datasets.words:totals", "datasets.words:bert", "datasets.words:benchmark",
-    "datasets.tables:sets_table", "datasets.tables:checks_table", "mmap.tables:programs_table",
-    "figures.mcm_repair_steps:repair_table", "mcm.toy:rules_table", "mcm.toy:chips_table", "mcm.toy:most_chips_table",
-    "mcm.toy:trained_policies", "regal.from_cut:from_cut_table", "settings:laws", "pages:provenance",
-}  # fmt: skip
-"""They show numbers, and names of their own; the last one is `display.provenance_line` of a stored result."""
+    "claims:verdict_counts",
+    "datasets.words:totals",
+    "datasets.words:bert",
+    "datasets.words:benchmark",
+    "datasets.tables:sets_table",
+    "datasets.tables:checks_table",
+    "mmap.tables:programs_table",
+    "figures.mcm_repair_steps:repair_table",
+    "mcm.toy:rules_table",
+    "mcm.toy:chips_table",
+    "mcm.toy:most_chips_table",
+    "mcm.toy:trained_policies",
+    "regal.from_cut:from_cut_table",
+    "settings:laws",
+    "pages:provenance",
+}
+"""They show numbers, and names of their own; the last one is `display.provenance_line` of a stored
+result."""
 
 
 def named(place: str):
@@ -172,16 +208,22 @@ def test_every_table_function_is_tried():
 
 @pytest.mark.parametrize("place", CASES)
 def test_text_stays_text(place, monkeypatch):
-    """Every text that a table shows, of its arguments or of what it reads, exchanged for markup: would catch one that
-    a page runs, and one that the exchange leaves out."""
+    """Every text that a table shows, of its arguments or of what it reads, exchanged for markup:
+    would catch one that a page runs, and one that the exchange leaves out."""
     sources, arguments, *options = case if isinstance(case := CASES[place], tuple) else ([], case)
     (module, name), seen = named(place), []
     function, given = functools.partial(getattr(module, name), **dict(*options)), arguments()
     readers = {source: functools.cache(getattr(*named(source))) for source in sources}
     for source, reader in readers.items():
-        monkeypatch.setattr(*named(source), lambda *a, _of=reader, **k: [seen.append(_of(*a, **k)), seen[-1]][1])
+        monkeypatch.setattr(
+            *named(source), lambda *a, _of=reader, **k: [seen.append(_of(*a, **k)), seen[-1]][1]
+        )
     usual = Elements(function(*given))
-    shown = sorted((text for text in strings([*given, *seen]) if text and text in usual.text), key=len, reverse=True)
+    shown = sorted(
+        (text for text in strings([*given, *seen]) if text and text in usual.text),
+        key=len,
+        reverse=True,
+    )
     exchanged = 0
     for text in shown[:AT_MOST]:
         for source, reader in readers.items():
@@ -189,7 +231,8 @@ def test_text_stays_text(place, monkeypatch):
             monkeypatch.setattr(*named(source), read)
         try:
             page = function(*replaced(given, text, EVIL))
-        except (LookupError, TypeError, ValueError, lm.errors.InputError):  # a name that the function looks up
+        except (LookupError, TypeError, ValueError, lm.errors.InputError):
+            # a name that the function looks up
             continue
         assert type(page) is display.Html and Elements(page).names <= usual.names, text
         exchanged += EVIL in Elements(page).text.replace("\u200b", "")
@@ -205,8 +248,8 @@ def test_only_html_is_markup():
 
 @pytest.mark.parametrize("place", ["table", "crossed_rows", "against"])
 def test_one_run_beside_several_is_shown_as_one(place):
-    """Would catch a number of one run that looks like a mean of five, and a mark on a table where all have one, or one
-    only because a row over all instances counts these."""
+    """Would catch a number of one run that looks like a mean of five, and a mark on a table where
+    all have one, or one only because a row over all instances counts these."""
 
     def row(instance, method, n):
         base = {"metric": "return", "baseline": "x", "value": 1.0, "low": None, "high": None}
@@ -227,7 +270,8 @@ def test_one_run_beside_several_is_shown_as_one(place):
 
 
 def test_the_tables_of_paper_1_say_where_one_run_is_all():
-    """Would catch Table 2 without its n: its cells of one run, counted from the rows, beside others of up to ten."""
+    """Would catch Table 2 without its n: its cells of one run, counted from the rows, beside others
+    of up to ten."""
     result = results.load("mmap.table2")
     alone = [row for row in result["rows"] if row["metric"] == "return" and row.get("n") == 1]
     assert 0 < len(alone) == display.table(result, metrics=["return"]).count("n = 1")

@@ -11,12 +11,18 @@ from learned_mapping_companion import fingerprints, ledger, results
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.worker import SINGLE_THREAD
 
-ROOMS = {"mmap": "mmap.map", "mcm": "mcm.solve", "silicon": "silicon.solve", "regal": "regal.schedule"}
+ROOMS = {
+    "mmap": "mmap.map",
+    "mcm": "mcm.solve",
+    "silicon": "silicon.solve",
+    "regal": "regal.schedule",
+}
 
 
 @pytest.mark.parametrize(("room", "task"), ROOMS.items())
 def test_every_learner_turns_on_last_bits_and_no_rule_does(room, task):
-    """Would catch a learner that is compared bit by bit on a processor that rounds otherwise, or a rule that is not."""
+    """Would catch a learner that is compared bit by bit on a processor that rounds otherwise, or a
+    rule that is not."""
     for name, method in problem(room).methods("quick").items():
         turns = fingerprints.turns_on_last_bits(Run(task, name, "any"))
         if method.kind in (PAPER, OURS):
@@ -26,12 +32,14 @@ def test_every_learner_turns_on_last_bits_and_no_rule_does(room, task):
 
 
 def test_a_networks_run_is_compared_on_its_own_processor_alone(monkeypatch):
-    """Would catch a record of no or another processor that is held to this one's last bits, and one of this that is
-    left out."""
+    """Would catch a record of no or another processor that is held to this one's last bits, and one
+    of this that is left out."""
     made_here = {"task": "mcm.solve", "method": "rl", "instance": "any", "config": {}, "seed": 0}
     monkeypatch.setattr(ledger, "cpu_model", lambda: "here")
     assert not ledger.of_another_processor(made_here | {"cpu": "here"})
-    assert ledger.of_another_processor(made_here | {"cpu": "there"}) and ledger.of_another_processor(made_here)
+    assert ledger.of_another_processor(
+        made_here | {"cpu": "there"}
+    ) and ledger.of_another_processor(made_here)
     assert not ledger.of_another_processor(made_here | {"method": "sa", "cpu": "there"})
 
 

@@ -8,7 +8,11 @@ FUNCTION = "companion.run_functions:square"
 
 def plan(profile: str, seeds: int) -> list[Run]:
     size = {"quick": 2, "full": 3, "paper": 4}[profile]
-    return [Run(FUNCTION, "random", f"toy{i}", {"size": size}, seed) for i in range(size) for seed in range(seeds)]
+    return [
+        Run(FUNCTION, "random", f"toy{i}", {"size": size}, seed)
+        for i in range(size)
+        for seed in range(seeds)
+    ]
 
 
 def assemble(profile: str, records: list[dict]) -> dict:
@@ -40,7 +44,11 @@ def install(monkeypatch, *artifacts: Artifact) -> None:
         for item in artifacts:
             if item.id == artifact_id:
                 return item
-        raise InputError("artifact", artifact_id, f"is not known; there are: {', '.join(e.id for e in artifacts)}")
+        raise InputError(
+            "artifact",
+            artifact_id,
+            f"is not known; there are: {', '.join(e.id for e in artifacts)}",
+        )
 
     monkeypatch.setattr(module, "TABLE", table)
     monkeypatch.setattr(ledger, "TABLE", table)

@@ -9,8 +9,13 @@ from learned_mapping.hardware.in_jax import DevicePair
 
 
 def fork(**changes):
-    """a makes x (8 bytes) for b on the same device and c on the other; sizes of their results 4 and 2, both outputs."""
-    sizes = {"op_weight_bytes": [0, 100, 0], "tensor_bytes": [8, 4, 2], "tensor_is_output": [False, True, True]}
+    """a makes x (8 bytes) for b on the same device and c on the other; sizes of their results 4 and
+    2, both outputs."""
+    sizes = {
+        "op_weight_bytes": [0, 100, 0],
+        "tensor_bytes": [8, 4, 2],
+        "tensor_is_output": [False, True, True],
+    }
     seconds = {"op_flop": [2.0, 30.0, 4.0], "op_seconds": [1.0, 4.0, 2.0]}
     return hand_graph(3, [(0, 1), (0, 2)], **sizes | seconds | changes)
 
@@ -21,10 +26,16 @@ LAZY = [(0, -1), (1, -1), (0, 1), (2, -1)]
 
 @pytest.mark.parametrize(
     ("transfers", "order", "makespan"),
-    [("rendezvous", EAGER, 5.0), ("rendezvous", LAZY, 7.0), ("free", EAGER, 5.0), ("free", LAZY, 5.0)],
+    [
+        ("rendezvous", EAGER, 5.0),
+        ("rendezvous", LAZY, 7.0),
+        ("free", EAGER, 5.0),
+        ("free", LAZY, 5.0),
+    ],
 )
 def test_running_time_by_hand(transfers, order, makespan):
-    """Catches a rendezvous that does not wait for the sender's queue, and a free transfer that does."""
+    """Catches a rendezvous that does not wait for the sender's queue, and a free transfer that
+    does."""
     result = simulate(fork(), np.array([0, 0, 1]), order, DevicePair(transfers=transfers))
     assert result.makespan_s == makespan
 
@@ -32,7 +43,8 @@ def test_running_time_by_hand(transfers, order, makespan):
 def test_memory_by_hand():
     """Catches a tensor freed too early or too late, an output freed at all, weights forgotten."""
     result = simulate(fork(), np.array([0, 0, 1]), LAZY, DevicePair())
-    # Device 0: weights 100; x 8; then x and y 112, and x still waits for its transfer. Device 1: x, then x and z.
+    # Device 0: weights 100; x 8; then x and y 112, and x still waits for its transfer. Device 1: x,
+    # then x and z.
     assert [b for _, _, b in result.memory[0]] == [108, 112, 112]
     assert [b for _, _, b in result.memory[1]] == [8, 10]
     assert result.peak_bytes == 112
@@ -53,16 +65,23 @@ def test_seconds_come_from_the_graph_or_a_roofline():
 
 
 def test_parameters_are_a_pytree():
-    """A sensitivity sweep maps over the numbers; the number of devices and the kind of transfer stay static."""
+    """A sensitivity sweep maps over the numbers; the number of devices and the kind of transfer
+    stay static."""
     doubled = jax.tree.map(lambda value: 2 * value, DevicePair())
     assert doubled == DevicePair(memory_bytes=2**35, flop_per_s=123e12, bytes_per_s=900e9)
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("devices", 0), ("devices", 9), ("devices", 2.5), ("transfers", "async"), ("memory_bytes", 0.0),
-     ("bytes_per_s", float("nan"))],
-)  # fmt: skip
+    [
+        ("devices", 0),
+        ("devices", 9),
+        ("devices", 2.5),
+        ("transfers", "async"),
+        ("memory_bytes", 0.0),
+        ("bytes_per_s", float("nan")),
+    ],
+)
 def test_unusable_devices_are_refused(field, value):
     with pytest.raises(InputError, match=field):
         check_pair(DevicePair(**{field: value}))
@@ -70,5 +89,11 @@ def test_unusable_devices_are_refused(field, value):
 
 def test_sizes_that_overflow_are_refused():
     with pytest.raises(InputError, match="bytes in all devices"):
-        check_sizes(fork(tensor_names=["x"] + [f"y{i}" for i in range(999)], tensor_producer=[0] * 1000,
-                         tensor_bytes=[2**50] * 1000, tensor_is_output=[False] * 1000))  # fmt: skip
+        check_sizes(
+            fork(
+                tensor_names=["x"] + [f"y{i}" for i in range(999)],
+                tensor_producer=[0] * 1000,
+                tensor_bytes=[2**50] * 1000,
+                tensor_is_output=[False] * 1000,
+            )
+        )

@@ -1,4 +1,5 @@
-"""Tests of the silicon: by hand, against the plain reference, and what a search gets to see of it."""
+"""Tests of the silicon: by hand, against the plain reference, and what a search gets to see of
+it."""
 
 import dataclasses
 
@@ -6,35 +7,72 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.chip_package import MIB, OP_CLASSES, ChipModel, ChipPackage, chip_memory, op_classes
-from learned_mapping.hardware.silicon import Silicon, SiliconModel, SiliconParameters, tables_on_host
+from learned_mapping.hardware.chip_package import (
+    MIB,
+    OP_CLASSES,
+    ChipModel,
+    ChipPackage,
+    chip_memory,
+    op_classes,
+)
+from learned_mapping.hardware.silicon import (
+    Silicon,
+    SiliconModel,
+    SiliconParameters,
+    tables_on_host,
+)
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.validate import stages_by_definition
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 PACKAGE = ChipPackage(
-    chips=2, flop_per_s=10.0, sram_bytes=700.0, sram_bytes_per_s=100.0, weight_bytes_per_s=200.0, link_bytes_per_s=50.0
+    chips=2,
+    flop_per_s=10.0,
+    sram_bytes=700.0,
+    sram_bytes_per_s=100.0,
+    weight_bytes_per_s=200.0,
+    link_bytes_per_s=50.0,
 )
 PARAMETERS = SiliconParameters(
-    attention=2.0, elementwise=3.0, transcendental=1.0, reduction=1.0, movement=1.0, half_efficiency_s=3.0,
-    efficiency_exponent=0.5, launch_s=0.5, switch_s=0.25, contention=0.5, message_s=0.1, sync_s=0.125,
+    attention=2.0,
+    elementwise=3.0,
+    transcendental=1.0,
+    reduction=1.0,
+    movement=1.0,
+    half_efficiency_s=3.0,
+    efficiency_exponent=0.5,
+    launch_s=0.5,
+    switch_s=0.25,
+    contention=0.5,
+    message_s=0.1,
+    sync_s=0.125,
     noise=0.0,
-)  # fmt: skip
+)
 KINDS = ("dot_general", "add", "exp", "reduce_sum", "reshape", "gather", "input")
 
 
 def chain():
-    """a -> b -> c: a program input of 100 bytes, a matrix product with 400 bytes of weights, an addition."""
+    """a -> b -> c: a program input of 100 bytes, a matrix product with 400 bytes of weights, an
+    addition."""
     return make_graph(
-        name="chain", op_names=["a", "b", "c"], op_kinds=["input", "dot_general", "add"], op_flop=[0, 10, 40],
-        op_weight_bytes=[0, 400, 0], tensor_names=["x", "y", "z"], tensor_producer=[0, 1, 2],
-        tensor_bytes=[100, 100, 50], tensor_is_output=[False, False, True], edge_tensor=[0, 1], edge_consumer=[1, 2],
-    )  # fmt: skip
+        name="chain",
+        op_names=["a", "b", "c"],
+        op_kinds=["input", "dot_general", "add"],
+        op_flop=[0, 10, 40],
+        op_weight_bytes=[0, 400, 0],
+        tensor_names=["x", "y", "z"],
+        tensor_producer=[0, 1, 2],
+        tensor_bytes=[100, 100, 50],
+        tensor_is_output=[False, False, True],
+        edge_tensor=[0, 1],
+        edge_consumer=[1, 2],
+    )
 
 
 def random_kinds(rng, family, ops):
-    """A random graph with ops of every class, weights and arithmetic, times left to the hardware."""
+    """A random graph with ops of every class, weights and arithmetic, times left to the
+    hardware."""
     graph = random_graph(rng, family, ops)
     return dataclasses.replace(
         graph,
@@ -46,17 +84,20 @@ def random_kinds(rng, family, ops):
 
 
 def partitions(rng, graph, chips, count):
-    """Random assignments that obey Eq. 2, most of which skip over chips and join distant ones, and some valid ones."""
+    """Random assignments that obey Eq. 2, most of which skip over chips and join distant ones, and
+    some valid ones."""
     rank = np.argsort(graph.topological_order)
     loose = [np.sort(rng.integers(0, chips, graph.num_ops))[rank] for _ in range(count)]
     return [*loose, *repair_batch(repair_arrays(graph), chips, mode="sample", rng=rng, count=count)]
 
 
 def test_stages_by_hand():
-    """Catches each term left out: class, size, launch, weights streamed, switch, contention, message, sync."""
+    """Catches each term left out: class, size, launch, weights streamed, switch, contention,
+    message, sync."""
     stages = Silicon(chain(), PACKAGE, PARAMETERS).stages(np.array([0, 0, 1]))
-    # b: roofline max(10/10, 200/100 + 400/200) = 4, times (1 + 3/4)^.5, plus .5. Of its weights 350 bytes stay
-    # and 50 stream, for a second. It holds x, y and a buffer for y, which leaves. The input takes no time.
+    # b: roofline max(10/10, 200/100 + 400/200) = 4, times (1 + 3/4)^.5, plus .5. Of its weights 350
+    # bytes stay and 50 stream, for a second. It holds x, y and a buffer for y, which leaves. The
+    # input takes no time.
     b = 4 * 1.75**0.5 + 0.5 + 50 / 50
     # c: max(40/10, 150/100) = 4, an addition takes 3 times as long. It holds y twice and z.
     c = 4 * 3 * 1.75**0.5 + 0.5
@@ -77,11 +118,15 @@ def test_agrees_with_the_reference(family):
     for given in (False, True):
         graph = random_kinds(rng, family, 30)
         if given:
-            graph = dataclasses.replace(graph, op_seconds=rng.random(30) * (rng.random(30) < 0.8) * 1e-3)
+            graph = dataclasses.replace(
+                graph, op_seconds=rng.random(30) * (rng.random(30) < 0.8) * 1e-3
+            )
         package = ChipPackage(chips=5, sram_bytes=8 * MIB)  # Weights stream.
         silicon = Silicon(graph, package, SiliconParameters())
         for assignment in partitions(rng, graph, 5, 4):
-            chip_s, link_s, needed = stages_by_definition(graph, assignment.tolist(), package, silicon.parameters)
+            chip_s, link_s, needed = stages_by_definition(
+                graph, assignment.tolist(), package, silicon.parameters
+            )
             stages = silicon.stages(assignment)
             np.testing.assert_allclose(stages.chip_s, chip_s, rtol=1e-9)
             np.testing.assert_allclose(stages.link_s, link_s, rtol=1e-9)
@@ -89,7 +134,8 @@ def test_agrees_with_the_reference(family):
 
 
 def test_memory_is_the_models_and_the_buffers_of_what_crosses():
-    """On one chip nothing crosses, and half of the memory holds what `chip_memory` says of a graph without weights."""
+    """On one chip nothing crosses, and half of the memory holds what `chip_memory` says of a graph
+    without weights."""
     rng = np.random.default_rng(2)
     graph = random_kinds(rng, "layered", 40)
     alone = np.zeros(40, int)
@@ -110,35 +156,46 @@ def test_what_does_not_fit_is_worth_nothing():
 
 
 def test_noise_is_multiplicative_and_the_generators():
-    """Catches noise that is not drawn from the generator given, that shifts the median, or of another size."""
+    """Catches noise that is not drawn from the generator given, that shifts the median, or of
+    another size."""
     silicon = Silicon(chain(), PACKAGE, dataclasses.replace(PARAMETERS, noise=0.05))
     where = np.array([0, 0, 1])
-    first, second = ([silicon.measure(where, r) for _ in range(4000)] for r in map(np.random.default_rng, (7, 7)))
+    first, second = (
+        [silicon.measure(where, r) for _ in range(4000)] for r in map(np.random.default_rng, (7, 7))
+    )
     assert first == second
     logs = np.log(np.array(first) / silicon.throughput(where))
     assert abs(np.median(logs)) < 0.004 and np.std(logs) == pytest.approx(0.05, rel=0.05)
 
 
 def test_the_model_plans_with_the_analytical_model_and_measures():
-    """Catches a search that is told the silicon's own costs, or measurements that are not counted."""
+    """Catches a search that is told the silicon's own costs, or measurements that are not
+    counted."""
     silicon = Silicon(chain(), PACKAGE, PARAMETERS)
     model = SiliconModel(silicon, np.random.default_rng(0))
     where = np.array([0, 0, 1])
     assert model.throughput(where) == silicon.throughput(where)
     planned = model.runtime(where)
-    assert planned == ChipModel(chain(), PACKAGE).runtime(where) != pytest.approx(1 / model.throughput(where))
+    assert (
+        planned
+        == ChipModel(chain(), PACKAGE).runtime(where)
+        != pytest.approx(1 / model.throughput(where))
+    )
     assert len(model.ran) == 2
 
 
 def test_classes_by_hand():
     graph = chain()
     assert [OP_CLASSES[i] for i in op_classes(graph)] == ["movement", "matrix", "elementwise"]
-    bare = dataclasses.replace(graph, op_weight_bytes=np.zeros(3, np.int64), op_kinds=("exp", "dot_general", "argmax"))
+    bare = dataclasses.replace(
+        graph, op_weight_bytes=np.zeros(3, np.int64), op_kinds=("exp", "dot_general", "argmax")
+    )
     assert [OP_CLASSES[i] for i in op_classes(bare)] == ["transcendental", "attention", "reduction"]
 
 
 @pytest.mark.parametrize(
-    "change", [{"noise": -1.0}, {"attention": 0.0}, {"contention": np.inf}, {"launch_s": float("nan")}]
+    "change",
+    [{"noise": -1.0}, {"attention": 0.0}, {"contention": np.inf}, {"launch_s": float("nan")}],
 )
 def test_bad_parameters(change):
     """Catches negative, infinite or missing numbers that would come out as a throughput."""

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
+from learned_mapping.learning.checkpoint import (
+    flatten,
+    read_checkpoint,
+    unflatten,
+    write_checkpoint,
+)
 
 
 class Pair(NamedTuple):
@@ -61,15 +66,20 @@ def test_unusable_files_are_refused(tmp_path):
 
 @pytest.mark.parametrize("bomb", ["arrays", "header"])
 def test_a_checkpoint_costs_no_more_than_it_is_large(tmp_path, bomb):
-    """Catches a file of 64 KB that unpacks to 64 MB before it is refused, and a header of as much text: what is written
-    is never packed, so that nothing needs more memory than the file has bytes."""
+    """Catches a file of 64 KB that unpacks to 64 MB before it is refused, and a header of as much
+    text: what is written is never packed, so that nothing needs more memory than the file has
+    bytes."""
     path, text = tmp_path / "x.npz", b'{"schema": "learned-mapping/checkpoint/1"}'
     if bomb == "arrays":
-        np.savez_compressed(path, **{"header.json": np.frombuffer(text, np.uint8)}, a=np.zeros(2**23))
+        np.savez_compressed(
+            path, **{"header.json": np.frombuffer(text, np.uint8)}, a=np.zeros(2**23)
+        )
     else:
         np.savez(path, **{"header.json": np.full(2**25, ord(" "), np.uint8)}, a=np.zeros(2))
     tracemalloc.start()
-    with pytest.raises(InputError, match="never packed" if bomb == "arrays" else "at most 16777216"):
+    with pytest.raises(
+        InputError, match="never packed" if bomb == "arrays" else "at most 16777216"
+    ):
         read_checkpoint(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

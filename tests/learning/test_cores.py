@@ -19,12 +19,15 @@ print(hashlib.sha256(np.asarray(found).tobytes()).hexdigest())
 
 
 def test_one_core_and_all_cores_give_the_same_bits():
-    """Catches XLA cutting sums by the cores it sees, which moved a policy's samples on a machine shared otherwise."""
+    """Catches XLA cutting sums by the cores it sees, which moved a policy's samples on a machine
+    shared otherwise."""
     if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one core only")
     cores = sorted(os.sched_getaffinity(0))
     free = {name: value for name, value in os.environ.items() if name != "NPROC"}
     command, options = [sys.executable, "-c", GRADIENT], {"check": True, "text": True, "env": free}
     choices = [",".join(map(str, of)) for of in (cores[:1], cores)]
-    actual = {subprocess.run([*command, of], stdout=subprocess.PIPE, **options).stdout for of in choices}
+    actual = {
+        subprocess.run([*command, of], stdout=subprocess.PIPE, **options).stdout for of in choices
+    }
     assert len(actual) == 1 and len(actual.pop()) == 65

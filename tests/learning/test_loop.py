@@ -33,7 +33,8 @@ class Counter:
 
 
 def test_a_run_goes_on_from_its_last_checkpoint(tmp_path):
-    """Catches log rows that are doubled, lost, or of iterations that the checkpoint does not know of."""
+    """Catches log rows that are doubled, lost, or of iterations that the checkpoint does not know
+    of."""
     checkpoint, path = tmp_path / "agent.npz", tmp_path / "log.jsonl"
     train(Counter(cut=7), lambda: False, log=Log(path), checkpoint=checkpoint, every=3)
     assert [row["iteration"] for row in read_log(path)] == [1, 2, 3, 4, 5, 6, 7]
@@ -52,7 +53,9 @@ def test_a_run_goes_on_from_its_last_checkpoint(tmp_path):
 
 def test_a_stop_between_iterations_is_saved(tmp_path):
     agent = Counter()
-    train(agent, lambda: agent.iterations == 4, log=Log(None), checkpoint=tmp_path / "a.npz", every=3)
+    train(
+        agent, lambda: agent.iterations == 4, log=Log(None), checkpoint=tmp_path / "a.npz", every=3
+    )
     other = Counter()
     resume(other, tmp_path / "a.npz")
     assert other.iterations == 4
@@ -87,8 +90,8 @@ class Interrupted(Counter):
 
 
 def test_an_interrupt_leaves_a_checkpoint_of_whole_iterations(tmp_path, capsys):
-    """Catches a minute of training lost to Ctrl-C, a state from within an iteration, an interrupt that is swallowed,
-    and one that cannot be had at once."""
+    """Catches a minute of training lost to Ctrl-C, a state from within an iteration, an interrupt
+    that is swallowed, and one that cannot be had at once."""
     path, before = tmp_path / "a.npz", signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         train(Interrupted(4), lambda: False, log=Log(None), checkpoint=path, every=3)

@@ -19,7 +19,8 @@ def test_parameters_are_counted():
 
 
 def test_parameters_are_drawn_as_haiku_would():
-    """Catches a wrong fan-in, a scale that starts at 0, and layers that should start at 0 and do not."""
+    """Catches a wrong fan-in, a scale that starts at 0, and layers that should start at 0 and do
+    not."""
 
     def network(x):
         return mlp(hk.Conv2D(8, 3, name="conv")(x), (64,), 5, name="head")
@@ -28,8 +29,12 @@ def test_parameters_are_drawn_as_haiku_would():
     image = jnp.ones((1, 4, 4, 32))
     shapes = jax.eval_shape(transformed.init, jax.random.key(0), image)
     actual = draw_parameters({"all": shapes}, np.random.default_rng(0), ("head_out",))["all"]
-    assert jax.tree_util.tree_map(np.shape, actual) == jax.tree_util.tree_map(lambda x: x.shape, dict(shapes))
+    assert jax.tree_util.tree_map(np.shape, actual) == jax.tree_util.tree_map(
+        lambda x: x.shape, dict(shapes)
+    )
     haiku_std = 0.87962566 / np.sqrt(3 * 3 * 32)
     assert actual["conv"]["w"].std() == pytest.approx(haiku_std, rel=0.05)
-    assert (actual["head_norm_0"]["scale"] == 1).all() and (actual["head_norm_0"]["offset"] == 0).all()
+    assert (actual["head_norm_0"]["scale"] == 1).all() and (
+        actual["head_norm_0"]["offset"] == 0
+    ).all()
     assert (actual["head_out"]["w"] == 0).all() and actual["head_0"]["w"].any()

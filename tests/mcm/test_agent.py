@@ -21,7 +21,10 @@ from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.programs.synthetic import random_graph
 
-CONFIGS = {"FIX": agent_config("quick"), "T = 2, SAMPLE": agent_config("quick", iterations=2, mode=SAMPLE)}
+CONFIGS = {
+    "FIX": agent_config("quick"),
+    "T = 2, SAMPLE": agent_config("quick", iterations=2, mode=SAMPLE),
+}
 
 
 def environment(chips=5, size=40, family="towers", seed=0, model=ChipModel):
@@ -34,17 +37,25 @@ def rolled(policy, env, rng):
     parameters, context = policy.new_parameters(rng), policy.context(env)
     batch = ppo.rollouts(policy, parameters, context, env, rng)
     gains = ppo.advantages(batch.throughput / env.unit)
-    return parameters, context, batch, policy.credits(env, batch.sampled, batch.partitions, batch.latencies, gains)
+    return (
+        parameters,
+        context,
+        batch,
+        policy.credits(env, batch.sampled, batch.partitions, batch.latencies, gains),
+    )
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_partitions_are_valid_and_actions_finite(name):
-    """Catches an unrepaired sample, latencies of another partition, or a log-probability of a chip there is not."""
+    """Catches an unrepaired sample, latencies of another partition, or a log-probability of a chip
+    there is not."""
     policy, env = ppo.make_policy(CONFIGS[name]), environment()
     parameters, context, batch, credits = rolled(policy, env, np.random.default_rng(0))
     assert all(is_valid(row, env.graph.op_edges) and row.max() < 5 for row in batch.partitions)
     assert batch.throughput.tolist() == [env.model.throughput(row) for row in batch.partitions]
-    np.testing.assert_array_equal(batch.latencies, [env.model.latencies(row) for row in batch.partitions])
+    np.testing.assert_array_equal(
+        batch.latencies, [env.model.latencies(row) for row in batch.partitions]
+    )
     logs, *_ = policy.log_probabilities(parameters, context, credits.state)
     chosen = np.take_along_axis(np.asarray(logs), credits.alternatives, axis=2)
     assert np.all(chosen[credits.weight > 0] > -50)
@@ -62,11 +73,15 @@ def test_credit_goes_to_the_repaired_partition(credit, same):
 def test_credited_log_probabilities_in_closed_form():
     """Catches a share or an index that credits another chip.
 
-    A fresh policy is uniform, so each choice has -log C. With T = 2 the choices of each iteration count half, those of
-    padded ops nothing. With a bias b on chip 0 of the last layer, exp(b) / (exp(b) + C - 1) are on chip 0.
+    A fresh policy is uniform, so each choice has -log C. With T = 2 the choices of each iteration
+    count half, those of padded ops nothing. With a bias b on chip 0 of the last layer, exp(b) /
+    (exp(b) + C - 1) are on chip 0.
     """
     chips, b = 36, 2.0
-    policy, env = ppo.make_policy(agent_config("quick", iterations=2, credit="sample")), environment(chips)
+    policy, env = (
+        ppo.make_policy(agent_config("quick", iterations=2, credit="sample")),
+        environment(chips),
+    )
     n = len(env.features.ops)
     parameters, context, batch, credits = rolled(policy, env, np.random.default_rng(0))
 
@@ -76,7 +91,9 @@ def test_credited_log_probabilities_in_closed_form():
 
     logs, entropy, _ = chosen()
     np.testing.assert_allclose(logs, -np.log(chips), rtol=1e-5)
-    np.testing.assert_allclose(credits.weight[0, :, 0], np.tile((np.arange(n) < 40) / 40 / 2, 2), rtol=1e-6)
+    np.testing.assert_allclose(
+        credits.weight[0, :, 0], np.tile((np.arange(n) < 40) / 40 / 2, 2), rtol=1e-6
+    )
     assert float(entropy) == pytest.approx(np.log(chips), rel=1e-5)
     parameters["policy_out"]["b"][0] = b
     logs = chosen()[0].reshape(20, 2, n)[:, 1, :40]
@@ -85,14 +102,23 @@ def test_credited_log_probabilities_in_closed_form():
 
 
 def test_clipped_gain_in_closed_form():
-    """Catches a minimum that is a maximum, a clip on the wrong side, and an advantage of another sample."""
+    """Catches a minimum that is a maximum, a clip on the wrong side, and an advantage of another
+    sample."""
     ratio = np.array([[0.5, 0.9, 1.0, 1.1, 2.0]] * 2)
-    actual = ppo.clipped_gain(jnp.log(ratio) - 3.0, jnp.full_like(ratio, -3.0), jnp.array([[2.0], [-1.0]]), 0.2)
+    actual = ppo.clipped_gain(
+        jnp.log(ratio) - 3.0, jnp.full_like(ratio, -3.0), jnp.array([[2.0], [-1.0]]), 0.2
+    )
     # A gain is capped where r > 1.2; a loss is never smaller than that at r = 0.8.
-    np.testing.assert_allclose(actual, [[1.0, 1.8, 2.0, 2.2, 2.4], [-0.8, -0.9, -1.0, -1.1, -2.0]], rtol=1e-5)
+    np.testing.assert_allclose(
+        actual, [[1.0, 1.8, 2.0, 2.2, 2.4], [-0.8, -0.9, -1.0, -1.1, -2.0]], rtol=1e-5
+    )
     slope = jax.vmap(jax.grad(lambda log, a: ppo.clipped_gain(log, jnp.zeros(()), a, 0.2)))
-    # No pull where the ratio has already gone past the clip in the direction of the advantage; r A elsewhere.
-    logs, signs = jnp.log(jnp.array([1.5, 0.5, 1.5, 0.5, 1.1])), jnp.array([1.0, -1.0, -1.0, 1.0, 1.0])
+    # No pull where the ratio has already gone past the clip in the direction of the advantage; r A
+    # elsewhere.
+    logs, signs = (
+        jnp.log(jnp.array([1.5, 0.5, 1.5, 0.5, 1.1])),
+        jnp.array([1.0, -1.0, -1.0, 1.0, 1.0]),
+    )
     np.testing.assert_allclose(slope(logs, signs), [0.0, 0.0, -1.5, 0.5, 1.1], rtol=1e-5)
 
 
@@ -100,10 +126,15 @@ def test_padding_changes_nothing():
     """Catches embeddings that see padded ops or edges."""
     policy, env = ppo.make_policy(CONFIGS["FIX"]), environment()
     learned = ppo.new_learned(policy, np.random.default_rng(0))
-    parameters = jax.tree_util.tree_map(lambda x: x + 0.01 * np.arange(x.shape[-1]), learned.parameters)
+    parameters = jax.tree_util.tree_map(
+        lambda x: x + 0.01 * np.arange(x.shape[-1]), learned.parameters
+    )
     context, small = policy.context(env), env.features
     n, extra = len(small.ops), 32
-    ends = [np.concatenate([np.where(x == n - 1, n + extra - 1, x), np.full(9, n + extra - 1)]) for x in small[1:3]]
+    ends = [
+        np.concatenate([np.where(x == n - 1, n + extra - 1, x), np.full(9, n + extra - 1)])
+        for x in small[1:3]
+    ]
     large = small._replace(
         ops=np.pad(small.ops, ((0, extra), (0, 0))), mask=np.pad(small.mask, (0, extra)),
         producers=ends[0].astype(np.int32), consumers=ends[1].astype(np.int32),
@@ -111,7 +142,9 @@ def test_padding_changes_nothing():
     collected = []
     for graph in (small, large):
         previous = np.zeros((1, 1, len(graph.ops)), np.int32)
-        logs, _, value = policy.log_probabilities(parameters, context._replace(graph=graph), previous)
+        logs, _, value = policy.log_probabilities(
+            parameters, context._replace(graph=graph), previous
+        )
         collected.append((logs[:, :40], value))
     assert np.ptp(collected[0][0]) > 0.01
     for a, b in zip(*collected):
@@ -119,7 +152,8 @@ def test_padding_changes_nothing():
 
 
 def test_features_are_finite_and_padded():
-    """Catches infinite logarithms of ops without work, and a padding without room for padded edges."""
+    """Catches infinite logarithms of ops without work, and a padding without room for padded
+    edges."""
     features = environment().features
     assert np.isfinite(features.ops).all() and np.abs(features.ops).max() < 10
     assert features.mask.sum() == 40 and len(features.ops) == 64 and features.mask[-1] == 0
@@ -129,7 +163,8 @@ def test_features_are_finite_and_padded():
 
 
 def test_36_chips_read_the_positions_one_to_one():
-    """Catches an interpolation that blurs the paper's own number of chips, or loses probability on another."""
+    """Catches an interpolation that blurs the paper's own number of chips, or loses probability on
+    another."""
     assert np.array_equal(reading_of(36)[0], np.eye(36))
     for chips in (1, 2, 16, 50):
         reading, allowed = reading_of(chips)
@@ -143,7 +178,8 @@ def test_advantages_are_relative():
     np.testing.assert_allclose(a, [-np.sqrt(1.5), 0.0, np.sqrt(1.5)], rtol=1e-6)
     np.testing.assert_allclose(a, ppo.advantages(np.array([10.0, 20.0, 30.0])), rtol=1e-5)
     assert not ppo.advantages(np.full(4, 0.3)).any()
-    one = ppo.advantages(np.eye(50)[0])  # mean 1/50, deviation 7/50: the best is 7 deviations away and cut off
+    # mean 1/50, deviation 7/50: the best is 7 deviations away and cut off
+    one = ppo.advantages(np.eye(50)[0])
     np.testing.assert_allclose(one, np.where(np.arange(50) == 0, ppo.LIMIT, -1 / 7), rtol=1e-6)
 
 
@@ -155,9 +191,11 @@ class Rewarding(ChipModel):
 
 
 def test_chip_policy_learns():
-    """Catches a gradient of the wrong sign or no gradient: the mean reward grows on a task with a plain answer.
+    """Catches a gradient of the wrong sign or no gradient: the mean reward grows on a task with a
+    plain answer.
 
-    Twelve batches: once all samples are equal nothing but the entropy pulls, and the policy falls apart again.
+    Twelve batches: once all samples are equal nothing but the entropy pulls, and the policy falls
+      apart again.
     """
     env, judged = environment(model=Rewarding), []
     rollout = env.rollout
@@ -170,7 +208,10 @@ def test_chip_policy_learns():
 
 def test_a_credit_for_each_op_learns():
     """Catches a flow of the wrong sign: the mean throughput of a batch rises."""
-    policy, env = ppo.make_policy(agent_config("quick", credit="flow")), environment(16, 120, "attention")
+    policy, env = (
+        ppo.make_policy(agent_config("quick", credit="flow")),
+        environment(16, 120, "attention"),
+    )
     rng, means = np.random.default_rng(0), []
     learned, context = ppo.new_learned(policy, rng), policy.context(env)
     for _ in range(20):
@@ -181,7 +222,8 @@ def test_a_credit_for_each_op_learns():
 
 
 def test_training_resumes_to_the_same_numbers(tmp_path):
-    """Catches state that is not saved: a run stopped after two iterations ends as one that was not."""
+    """Catches state that is not saved: a run stopped after two iterations ends as one that was
+    not."""
     config = CONFIGS["FIX"]
     makers = [lambda seed=seed: environment(seed=seed, size=30) for seed in range(3)]
 
@@ -191,15 +233,26 @@ def test_training_resumes_to_the_same_numbers(tmp_path):
     whole = agent()
     train(whole, lambda: False, log=Log(None))
     part = agent()
-    train(part, lambda: part.iterations >= 2, log=Log(None), checkpoint=tmp_path / "state.npz", every=1)
+    train(
+        part,
+        lambda: part.iterations >= 2,
+        log=Log(None),
+        checkpoint=tmp_path / "state.npz",
+        every=1,
+    )
     again = agent()
     assert resume(again, tmp_path / "state.npz") and again.iterations == 2
     train(again, lambda: False, log=Log(None))
     assert sorted(again.snapshots) == sorted(whole.snapshots) == [0, 2, 5]
-    for a, b in zip(jax.tree_util.tree_leaves(again.learned), jax.tree_util.tree_leaves(whole.learned)):
+    for a, b in zip(
+        jax.tree_util.tree_leaves(again.learned), jax.tree_util.tree_leaves(whole.learned)
+    ):
         np.testing.assert_array_equal(a, b)
     best, rows = choose(config, whole.snapshots, [environment(seed=9, size=30)], finalists=1)
-    assert best in (2, 5) and [row["iteration"] for row in rows if "finetune" in row] in ([0, 2], [0, 5])
+    assert best in (2, 5) and [row["iteration"] for row in rows if "finetune" in row] in (
+        [0, 2],
+        [0, 5],
+    )
 
 
 def test_checkpoint_round_trip(tmp_path):
@@ -217,9 +270,16 @@ def test_checkpoint_round_trip(tmp_path):
 
 
 def test_unknown_choices_are_refused():
-    """Catches a misspelt option that silently does nothing, and a number that no training can have."""
+    """Catches a misspelt option that silently does nothing, and a number that no training can
+    have."""
     begun = {"begun": True, "credit": "exact"}
     numbers = [{name: bad} for name in RANGES for bad in (-1, math.nan, "2")]
-    for bad in ({"mode": "both"}, {"credit": "none"}, {"rollouts": 21}, {"mode": "sample"} | begun, *numbers):
+    for bad in (
+        {"mode": "both"},
+        {"credit": "none"},
+        {"rollouts": 21},
+        {"mode": "sample"} | begun,
+        *numbers,
+    ):
         with pytest.raises(InputError, match=next(iter(bad))):
             agent_config("full", **bad)

@@ -21,12 +21,15 @@ CONNECTED = ("series-parallel", "towers", "attention")
 
 
 def nearest_repair(solver, order, candidate):
-    """Each op in `order` takes the chip of its domain nearest to the candidate's, the lower of two."""
+    """Each op in `order` takes the chip of its domain nearest to the candidate's, the lower of
+    two."""
     i = 0
     while i < len(order):
         y = candidate[order[i]]
         domain = solver.get_domain(order[i])
-        i = solver.set_domain(order[i], {min(domain, key=lambda c: (abs(c - y), c))} if domain else ())
+        i = solver.set_domain(
+            order[i], {min(domain, key=lambda c: (abs(c - y), c))} if domain else ()
+        )
     return [solver.get_domain(u)[0] for u in range(len(order))]
 
 
@@ -88,7 +91,8 @@ def test_a_valid_candidate_is_kept():
 
 @pytest.mark.parametrize("mode", ["sample", "fix", "nearest"])
 def test_compiled_engine_equals_the_plain_one(mode):
-    """Catches any difference in a domain: all take the same random numbers, so all chips must agree; CP-SAT's too."""
+    """Catches any difference in a domain: all take the same random numbers, so all chips must
+    agree; CP-SAT's too."""
     rng = np.random.default_rng(6)
     for trial in range(CASES):
         graph = random_graph(rng, CONNECTED[trial % 3], int(rng.integers(3, 12)))
@@ -97,7 +101,12 @@ def test_compiled_engine_equals_the_plain_one(mode):
         y = rng.integers(0, chips, n)
         options = {"weights": weights} if mode == "sample" else {"candidates": y}
         compiled = repair_batch(
-            repair_arrays(graph), chips, mode=mode, rng=np.random.default_rng(trial), order=order, **options
+            repair_arrays(graph),
+            chips,
+            mode=mode,
+            rng=np.random.default_rng(trial),
+            order=order,
+            **options,
         )
         solver, same = ConstraintSolver(n, graph.op_edges, chips), np.random.default_rng(trial)
         if mode == "sample":
@@ -109,27 +118,39 @@ def test_compiled_engine_equals_the_plain_one(mode):
         assert compiled[0].tolist() == plain
         if mode != "nearest":  # which is another question there
             same = np.random.default_rng(trial)
-            assert cp_sat_batch(graph, chips, mode=mode, rng=same, order=order, **options).tolist() == [plain]
+            assert cp_sat_batch(
+                graph, chips, mode=mode, rng=same, order=order, **options
+            ).tolist() == [plain]
 
 
 @pytest.mark.parametrize("mode", ["sample", "fix"])
 def test_by_cp_sat_a_call_gives_what_the_engine_gives(mode):
-    """Catches orders or chips from other random numbers: bounds are complete under the chain rule, so both repairs are
-    one distribution, and from equal generators every partition of a batch must be equal. Under Eq. 4 not all are."""
+    """Catches orders or chips from other random numbers: bounds are complete under the chain rule,
+    so both repairs are one distribution, and from equal generators every partition of a batch must
+    be equal. Under Eq. 4 not all are."""
     rng = np.random.default_rng(11)
     graph, chips = random_graph(rng, "towers", 12), 4
     y = rng.integers(0, chips, (4, 12))
-    options = {"weights": rng.dirichlet(np.full(chips, 0.3), (4, 12))} if mode == "sample" else {"candidates": y}
-    engine = repair_batch(repair_arrays(graph), chips, mode=mode, rng=np.random.default_rng(0), **options)
+    options = (
+        {"weights": rng.dirichlet(np.full(chips, 0.3), (4, 12))}
+        if mode == "sample"
+        else {"candidates": y}
+    )
+    engine = repair_batch(
+        repair_arrays(graph), chips, mode=mode, rng=np.random.default_rng(0), **options
+    )
     solved = [
-        cp_sat_batch(graph, chips, mode=mode, rng=np.random.default_rng(0), strength=strength, **options)
+        cp_sat_batch(
+            graph, chips, mode=mode, rng=np.random.default_rng(0), strength=strength, **options
+        )
         for strength in ("chain", "general")
     ]
     assert np.array_equal(engine, solved[0]) and not np.array_equal(engine, solved[1])
 
 
 def test_plain_engine_backtracks_under_eq_4():
-    """Catches a plain engine that gives up, or returns an invalid partition, where Eq. 4 closes a branch."""
+    """Catches a plain engine that gives up, or returns an invalid partition, where Eq. 4 closes a
+    branch."""
     rng = np.random.default_rng(7)
     for trial in range(8):
         graph = random_graph(rng, CONNECTED[trial % 3], 8)
@@ -139,14 +160,17 @@ def test_plain_engine_backtracks_under_eq_4():
 
 
 def test_cp_sat_repairs_obey_eq_4():
-    """Catches a domain of CP-SAT that no partition completes: then a decision would be undone, and the rest redrawn."""
+    """Catches a domain of CP-SAT that no partition completes: then a decision would be undone, and
+    the rest redrawn."""
     rng = np.random.default_rng(9)
     for trial in range(2):
         graph = random_graph(rng, CONNECTED[trial], 9)
         y = rng.integers(0, 4, (1, 9))
         for mode in ("sample", "fix", "nearest"):
             given = {} if mode == "sample" else {"candidates": y}
-            actual = cp_sat_batch(graph, 4, mode=mode, rng=rng, count=1, strength="general", **given)
+            actual = cp_sat_batch(
+                graph, 4, mode=mode, rng=rng, count=1, strength="general", **given
+            )
             assert all(is_valid(row, graph.op_edges) for row in actual)
         solver = CpSatSolver(graph, 4, "general")
         for decision, op in enumerate(rng.permutation(9).tolist(), 1):
@@ -155,7 +179,8 @@ def test_cp_sat_repairs_obey_eq_4():
 
 
 def test_no_repair_is_nearer_than_cp_sat_allows():
-    """Catches rules that differ between the engine and the solver: none may come nearer to y than the optimum."""
+    """Catches rules that differ between the engine and the solver: none may come nearer to y than
+    the optimum."""
     rng = np.random.default_rng(8)
     for family in CONNECTED:
         graph = random_graph(rng, family, 10)
@@ -165,14 +190,19 @@ def test_no_repair_is_nearer_than_cp_sat_allows():
             nearest, proven = nearest_partition(graph, 4, y, strength)
             distance = (nearest != y).sum()
             assert proven and is_valid(nearest, graph.op_edges)
-            least = (repair_batch(arrays, 4, mode="fix", rng=rng, candidates=y, count=300) != y).sum(axis=1).min()
+            least = (
+                (repair_batch(arrays, 4, mode="fix", rng=rng, candidates=y, count=300) != y)
+                .sum(axis=1)
+                .min()
+            )
             assert least >= distance
             if strength == "chain":
                 assert least <= distance + 1  # 300 orders come close on so small a graph
 
 
 def test_weights_are_followed():
-    """Catches SAMPLE ignoring its distribution: a valid partition with all the weight comes out as it is."""
+    """Catches SAMPLE ignoring its distribution: a valid partition with all the weight comes out as
+    it is."""
     rng = np.random.default_rng(10)
     graph = random_graph(rng, "towers", 25)
     arrays = repair_arrays(graph)

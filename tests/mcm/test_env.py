@@ -18,7 +18,9 @@ from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 def environments(count, chips, low=3, high=40):
     rng = np.random.default_rng(chips)
     for i in range(count):
-        graph = random_graph(rng, list(GRAPH_FAMILIES)[i % len(GRAPH_FAMILIES)], int(rng.integers(low, high)))
+        graph = random_graph(
+            rng, list(GRAPH_FAMILIES)[i % len(GRAPH_FAMILIES)], int(rng.integers(low, high))
+        )
         yield PartitionEnv(ChipModel(graph, ChipPackage(chips=chips, link_bytes_per_s=2e9)))
 
 
@@ -39,13 +41,16 @@ def test_rewards_are_the_models(chips):
 
 
 def test_a_step_is_the_same_alone_and_in_a_batch():
-    """Catches a repair whose randomness depends on its neighbours, and a `rollout` of another repair."""
+    """Catches a repair whose randomness depends on its neighbours, and a `rollout` of another
+    repair."""
     (env,) = environments(1, 5, 30, 40)
     actions = np.random.default_rng(1).integers(0, 5, (6, env.num_ops))
     keys = jax.random.split(jax.random.PRNGKey(7), 6)
     state = env.reset()
     assert np.all(np.asarray(state.assignment) == -1)
-    batch = np.asarray(jax.jit(jax.vmap(env.step, (None, 0, 0)))(state, actions, keys)[0].assignment)
+    batch = np.asarray(
+        jax.jit(jax.vmap(env.step, (None, 0, 0)))(state, actions, keys)[0].assignment
+    )
     nested = jax.jit(jax.vmap(jax.vmap(env.step, (None, 0, 0)), (None, 0, 0)))
     again = nested(state, actions.reshape(2, 3, -1), keys.reshape(2, 3, -1))[0].assignment
     np.testing.assert_array_equal(np.asarray(again).reshape(6, -1), batch)
@@ -58,13 +63,17 @@ def test_a_step_is_the_same_alone_and_in_a_batch():
 
 
 def test_packages_are_traced():
-    """Catches a parameter compiled in: one compilation serves a sweep over links, arithmetic and overhead."""
+    """Catches a parameter compiled in: one compilation serves a sweep over links, arithmetic and
+    overhead."""
     (env,) = environments(1, 4, 30, 40)
     package, key = env.model.package, jax.random.PRNGKey(0)
     action = np.random.default_rng(2).integers(0, 4, env.num_ops)
     names = ("flop_per_s", "link_bytes_per_s", "op_overhead_s")
     scales = 10.0 ** np.random.default_rng(3).uniform(-1, 1, (5, len(names)))
-    swept = [dataclasses.replace(package, **{n: getattr(package, n) * s for n, s in zip(names, row)}) for row in scales]
+    swept = [
+        dataclasses.replace(package, **{n: getattr(package, n) * s for n, s in zip(names, row)})
+        for row in scales
+    ]
 
     @jax.jit
     @chex.assert_max_traces(n=1)
@@ -78,26 +87,35 @@ def test_packages_are_traced():
         for one, reward in zip(swept, together):
             assignment, alone, ops = played(one)
             model = ChipModel(env.graph, one)
-            assert float(alone) == pytest.approx(model.throughput(np.asarray(assignment)), rel=1e-12)
+            assert float(alone) == pytest.approx(
+                model.throughput(np.asarray(assignment)), rel=1e-12
+            )
             assert float(reward) == pytest.approx(float(alone), rel=1e-12)
             np.testing.assert_allclose(ops, PartitionEnv(model).features.ops, atol=2e-7)
     assert len(set(np.asarray(together).tolist())) == 5
 
 
 def test_an_illegal_action_changes_nothing():
-    """Catches a chip that is not there taken for another, and weights that are no distribution: alone, jitted and in a
-    batch beside legal ones."""
+    """Catches a chip that is not there taken for another, and weights that are no distribution:
+    alone, jitted and in a batch beside legal ones."""
     (env,) = environments(1, 4, 10, 12)
     key, rng = jax.random.PRNGKey(3), np.random.default_rng(0)
     legal = rng.integers(0, 4, env.num_ops)
     state, reward = jax.jit(env.step)(env.reset(), legal, key)
     assert reward > 0
     unwanted = np.stack(
-        [np.where(np.arange(env.num_ops) == 3, chip, legal) for chip in (-1, 4, 100, 2**31 - 1, -(2**31))]
+        [
+            np.where(np.arange(env.num_ops) == 3, chip, legal)
+            for chip in (-1, 4, 100, 2**31 - 1, -(2**31))
+        ]
     )
-    after, rewards = jax.jit(jax.vmap(env.step, (None, 0, None)))(state, np.vstack([legal[None], unwanted]), key)
+    after, rewards = jax.jit(jax.vmap(env.step, (None, 0, None)))(
+        state, np.vstack([legal[None], unwanted]), key
+    )
     assert rewards[0] > 0 and not np.asarray(rewards[1:]).any()
-    np.testing.assert_array_equal(after.assignment[1:], np.broadcast_to(state.assignment, unwanted.shape))
+    np.testing.assert_array_equal(
+        after.assignment[1:], np.broadcast_to(state.assignment, unwanted.shape)
+    )
     for weight in (-1.0, np.nan, np.inf, 0.0):
         weights = np.ones((env.num_ops, 4))
         weights[3] = weight
@@ -109,11 +127,17 @@ def test_an_illegal_action_changes_nothing():
 
 
 def test_an_action_of_another_shape_is_refused():
-    """Catches a fault from within the callback, reals taken for chips, and a package of other chips."""
+    """Catches a fault from within the callback, reals taken for chips, and a package of other
+    chips."""
     (env,) = environments(1, 4, 10, 12)
     state, key, legal = env.reset(), jax.random.PRNGKey(3), np.zeros(env.num_ops, int)
     weights = np.ones((env.num_ops, 4))
-    for action, seed in ((legal[:2], key), (weights[:, :3], key), (legal * 1.0, key), (legal, jax.numpy.int32(3))):
+    for action, seed in (
+        (legal[:2], key),
+        (weights[:, :3], key),
+        (legal * 1.0, key),
+        (legal, jax.numpy.int32(3)),
+    ):
         with pytest.raises(InputError, match="environment: action: expected"):
             env.step(state, action, seed)
     with pytest.raises(InputError, match="chips"):

@@ -1,4 +1,5 @@
-"""The engine's domains against CP-SAT: a chip is in a domain exactly if some partition has the op there."""
+"""The engine's domains against CP-SAT: a chip is in a domain exactly if some partition has the op
+there."""
 
 import numpy as np
 
@@ -10,7 +11,8 @@ CONNECTED = ("series-parallel", "towers", "attention")
 
 
 def compare(instances: int, seed: int) -> tuple[int, int, int]:
-    """(answers that agree, answers that do not, answers that are "impossible") over random small instances."""
+    """(answers that agree, answers that do not, answers that are "impossible") over random small
+    instances."""
     rng = np.random.default_rng(seed)
     agree = differ = impossible = 0
     for number in range(instances):
@@ -34,7 +36,8 @@ def compare(instances: int, seed: int) -> tuple[int, int, int]:
 
 
 def test_domains_hold_what_cp_sat_can_complete():
-    """Catches propagation that is unsound (a dead end is left in) or incomplete (a partition is lost)."""
+    """Catches propagation that is unsound (a dead end is left in) or incomplete (a partition is
+    lost)."""
     agree, differ, impossible = compare(150, 0)
     assert differ == 0
     assert 50 < impossible < agree - 50  # both answers occur often

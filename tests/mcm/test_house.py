@@ -20,4 +20,6 @@ def test_a_repair_knows_rules_and_graphs_alone():
     rooms = {name for name in known if name.startswith(("mcm.", "companion."))}
     assert {"mcm.repair.engine", "mcm.repair.kernel", "mcm.repair.solver"} <= repair
     assert rooms <= ALLOWED
-    assert {other for item in repair for other in house[item] if other.startswith("hardware")} <= ALLOWED
+    assert {
+        other for item in repair for other in house[item] if other.startswith("hardware")
+    } <= ALLOWED

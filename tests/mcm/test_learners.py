@@ -1,4 +1,5 @@
-"""Tests of the paper's learners by name: honest about their start; `test_conformance` has the rest."""
+"""Tests of the paper's learners by name: honest about their start; `test_conformance` has the
+rest."""
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from learned_mapping.programs.synthetic import random_graph
 @pytest.fixture
 def small_policy(tmp_path, monkeypatch):
     """Untrained policies in place of the shipped ones, small enough to compile fast."""
-    monkeypatch.setattr(checkpoints, "checkpoint_path", lambda pretraining=0, begun=False: tmp_path / f"{begun}.npz")
+    monkeypatch.setattr(
+        checkpoints, "checkpoint_path", lambda pretraining=0, begun=False: tmp_path / f"{begun}.npz"
+    )
     monkeypatch.setitem(SIZES, "quick", {"layers": 1, "width": 16})
     for begun, settings in ((False, {"epochs": 2}), (True, BALANCED)):
         config = agent_config("quick", begun=begun, **settings)
@@ -57,11 +60,17 @@ RESUMABLE = [name for name, method in all_methods("quick").items() if method.res
 
 @pytest.mark.parametrize("method", RESUMABLE)
 def test_a_run_cut_in_two_is_the_whole_run(small_policy, tmp_path, monkeypatch, method):
-    """Catches an update that the cut run left out, a batch that it drew in part, and anything that is not kept."""
+    """Catches an update that the cut run left out, a batch that it drew in part, and anything that
+    is not kept."""
     graph = random_graph(np.random.default_rng(2), "towers", 24)
 
     def run(path, **limits):
         solve(graph, method, chips=4, profile="quick", checkpoint=str(path), **limits)
 
-    places = {"samples": (20, 33, 60), "seconds": (1, 2, 4), "interrupt": (1, 27, 70), "kill": (5, 40, 79)}
+    places = {
+        "samples": (20, 33, 60),
+        "seconds": (1, 2, 4),
+        "interrupt": (1, 27, 70),
+        "kill": (5, 40, 79),
+    }
     assert_goes_on(monkeypatch, tmp_path, run, places, samples=80)

@@ -1,4 +1,5 @@
-"""Tests of the methods: valid, never better than the exact optimum, which constraint programming confirms."""
+"""Tests of the methods: valid, never better than the exact optimum, which constraint programming
+confirms."""
 
 import itertools
 import time
@@ -34,7 +35,9 @@ from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 def graphs(count, low, high, seed=0):
     rng = np.random.default_rng(seed)
     for i in range(count):
-        yield random_graph(rng, list(GRAPH_FAMILIES)[i % len(GRAPH_FAMILIES)], int(rng.integers(low, high)))
+        yield random_graph(
+            rng, list(GRAPH_FAMILIES)[i % len(GRAPH_FAMILIES)], int(rng.integers(low, high))
+        )
 
 
 def most_chips(graph, chips, strength):
@@ -51,11 +54,14 @@ def enumerated(model):
     """The least run time on three chips, by trying every partition."""
     edges = model.graph.op_edges
     partitions = map(np.array, itertools.product(range(3), repeat=model.graph.num_ops))
-    return min(model.runtime(f) for f in partitions if obeys_chain_rule(f, edges) and is_valid(f, edges))
+    return min(
+        model.runtime(f) for f in partitions if obeys_chain_rule(f, edges) and is_valid(f, edges)
+    )
 
 
 def test_optimum_equals_enumeration():
-    """Catches a dynamic programme that misses a partition or a cost: every partition of six ops is tried."""
+    """Catches a dynamic programme that misses a partition or a cost: every partition of six ops is
+    tried."""
     for graph in graphs(10, 5, 7):
         model = ChipModel(graph, ChipPackage(chips=3, link_bytes_per_s=2e9))
         assert model.runtime(optimum(model)) == pytest.approx(enumerated(model), rel=1e-8)
@@ -63,7 +69,8 @@ def test_optimum_equals_enumeration():
 
 @pytest.mark.parametrize("size", [2**33, 2**41, 2**50])
 def test_optimum_with_a_tensor_that_dwarfs_the_rest(size):
-    """Catches sums that keep a rest of what was taken away again, and a search that then never ends."""
+    """Catches sums that keep a rest of what was taken away again, and a search that then never
+    ends."""
     for graph in graphs(6, 6, 7, seed=2):
         data = graph_to_json(graph)
         for i, op in enumerate(data["ops"]):
@@ -99,7 +106,8 @@ def test_optimum_equals_cp_sat():
 
 
 def test_chain_of_equal_ops_is_split_evenly():
-    """A hand-worked optimum: 12 ops of 1 s, no transfers, four chips, 3 s each. Catches an off-by-one in the fill."""
+    """A hand-worked optimum: 12 ops of 1 s, no transfers, four chips, 3 s each. Catches an
+    off-by-one in the fill."""
     n = 12
     graph = hand_graph(n, chain_edges(n), op_seconds=[1.0] * n, tensor_bytes=[0] * n)
     model = ChipModel(graph, ChipPackage(chips=4))
@@ -131,8 +139,9 @@ def test_wide_graph_is_refused_by_the_dynamic_programme():
 
 @pytest.mark.parametrize("looks", [0, 1, 3, 10])
 def test_a_bisection_that_is_stopped_keeps_its_best_and_what_it_proved(looks, monkeypatch):
-    """Catches an exact phase that does not look at its clock, within a pass over the ideals too, and a bound that was
-    not proved; without a stop, wherever it starts, the result is the optimum and so is its bound."""
+    """Catches an exact phase that does not look at its clock, within a pass over the ideals too,
+    and a bound that was not proved; without a stop, wherever it starts, the result is the optimum
+    and so is its bound."""
     monkeypatch.setattr("learned_mapping.mcm.bounds.optimum._reach_ideals", _reach_in_steps)
     for graph in graphs(4, 12, 20, seed=3):
         model = ChipModel(graph, ChipPackage(chips=3))
@@ -157,7 +166,8 @@ REACH_IDEALS = _reach_ideals
 
 @pytest.mark.parametrize("seconds", [0.05, 1.0])
 def test_the_optimum_keeps_to_its_time(seconds):
-    """Catches a bisection of a minute after an enumeration in time: 20,000 ideals and a tenth of a second."""
+    """Catches a bisection of a minute after an enumeration in time: 20,000 ideals and a tenth of a
+    second."""
     graph = random_graph(np.random.default_rng(2), "towers", 150)
     begin = time.perf_counter()
     try:
@@ -166,7 +176,9 @@ def test_the_optimum_keeps_to_its_time(seconds):
         assert time.perf_counter() - begin < seconds + 2.0
         return
     assert result.seconds < seconds + 2.0 and validate(graph, result.solution).valid
-    assert result.metrics["bound_s"] <= result.metrics["chain_bound_s"] <= result.metrics["runtime_s"]
+    assert (
+        result.metrics["bound_s"] <= result.metrics["chain_bound_s"] <= result.metrics["runtime_s"]
+    )
 
 
 def test_a_very_wide_graph_is_refused_before_it_fills_the_memory():
@@ -185,20 +197,37 @@ def test_cp_sat_takes_a_graph_that_takes_no_time():
 
 
 def test_cp_sat_proves_a_bound():
-    """Catches times that are rounded up, and a tensor that nobody reads and that makes the unit of time coarse."""
+    """Catches times that are rounded up, and a tensor that nobody reads and that makes the unit of
+    time coarse."""
     graph = make_graph(
-        name="unread", op_names=list("wabcde"), op_kinds=["x"] * 6, op_flop=[0] * 6,
+        name="unread",
+        op_names=list("wabcde"),
+        op_kinds=["x"] * 6,
+        op_flop=[0] * 6,
         op_seconds=[0.0, 1.949214e-4, 5.664684e-5, 2.916784e-4, 1.593852e-4, 1.914030e-4],
-        tensor_names=["unread", "t"], tensor_producer=[0, 2], tensor_bytes=[2**50, 0], tensor_is_output=[True, False],
-        edge_tensor=[1], edge_consumer=[3],
-    )  # fmt: skip
+        tensor_names=["unread", "t"],
+        tensor_producer=[0, 2],
+        tensor_bytes=[2**50, 0],
+        tensor_is_output=[True, False],
+        edge_tensor=[1],
+        edge_consumer=[3],
+    )
     for item in (graph, *graphs(6, 12, 20, seed=9)):
         result = solve(item, "cp-sat", chips=2, seed=0, seconds=5)
         metrics = result.metrics
-        assert 0.0 < metrics["bound_s"] <= metrics["chain_bound_s"] * (1 + 1e-6) <= metrics["runtime_s"] * (1 + 2e-6)
+        assert (
+            0.0
+            < metrics["bound_s"]
+            <= metrics["chain_bound_s"] * (1 + 1e-6)
+            <= metrics["runtime_s"] * (1 + 2e-6)
+        )
         assert result.metrics["optimal"] == 1.0
-        assert result.metrics["runtime_s"] == pytest.approx(ChipModel(item, ChipPackage(chips=2)).runtime(
-            optimum(ChipModel(item, ChipPackage(chips=2)))), rel=1e-6)  # fmt: skip
+        assert result.metrics["runtime_s"] == pytest.approx(
+            ChipModel(item, ChipPackage(chips=2)).runtime(
+                optimum(ChipModel(item, ChipPackage(chips=2)))
+            ),
+            rel=1e-6,
+        )
 
 
 def test_cp_sat_has_no_time_for_its_model():
@@ -210,7 +239,8 @@ def test_cp_sat_has_no_time_for_its_model():
 
 
 def test_a_partition_of_other_ops_is_refused():
-    """Catches a user's method whose chips are too few: an index out of range, in code that is not the user's."""
+    """Catches a user's method whose chips are too few: an index out of range, in code that is not
+    the user's."""
     task = PROBLEM.task(random_graph(np.random.default_rng(5), "towers", 40), chips=4)
     for shape in ((39,), (41,), (1, 40), ()):
         with pytest.raises(InputError, match=r"partition: assignment: shape .*, expected \(40,\)"):
@@ -229,12 +259,17 @@ def masked_layers(layers=6):
     """A chain of layers that all use one cheap mask, itself made of an input."""
     ops = ["mask_in", "mask"] + [f"layer{i}" for i in range(layers)]
     return make_graph(
-        name="masked", op_names=ops, op_kinds=["input", "mul"] + ["dot_general"] * layers,
-        op_flop=[0, 10] + [1e9] * layers, tensor_names=[f"t_{op}" for op in ops], tensor_producer=range(len(ops)),
-        tensor_bytes=[8, 8] + [100] * layers, tensor_is_output=[False] * (len(ops) - 1) + [True],
+        name="masked",
+        op_names=ops,
+        op_kinds=["input", "mul"] + ["dot_general"] * layers,
+        op_flop=[0, 10] + [1e9] * layers,
+        tensor_names=[f"t_{op}" for op in ops],
+        tensor_producer=range(len(ops)),
+        tensor_bytes=[8, 8] + [100] * layers,
+        tensor_is_output=[False] * (len(ops) - 1) + [True],
         edge_tensor=[0] + [1] * layers + list(range(2, layers + 1)),
         edge_consumer=[1] + list(range(2, layers + 2)) + list(range(3, layers + 2)),
-    )  # fmt: skip
+    )
 
 
 def test_folding_frees_the_chips():
@@ -254,7 +289,9 @@ def test_parts_of_a_graph_get_chips_of_their_own():
     edges, steps = [], 2 * n
     for first in (0, steps):
         ops = range(first, first + steps)
-        edges += [(a, a + 1) for a in ops[:-1]] + [(a, first + steps - 1 - (a - first)) for a in ops[: n - 1]]
+        edges += [(a, a + 1) for a in ops[:-1]] + [
+            (a, first + steps - 1 - (a - first)) for a in ops[: n - 1]
+        ]
     flop = rng.lognormal(20, 0.8, 2 * steps)
     graph = hand_graph(2 * steps, edges, op_flop=flop, tensor_bytes=[1000] * 2 * steps)
     model = ChipModel(graph, ChipPackage(chips=8))

@@ -19,7 +19,8 @@ def smooth(latencies, share):
 
 @pytest.mark.parametrize("family", sorted(GRAPH_FAMILIES))
 def test_a_move_is_worth_what_the_model_says_of_the_moved_partition(family):
-    """Catches a link counted on the wrong side, a use that is forgotten, and a move that the rules forbid."""
+    """Catches a link counted on the wrong side, a use that is forgotten, and a move that the rules
+    forbid."""
     rng, chips = np.random.default_rng(0), 5
     graph = random_graph(rng, family, 25)
     model = ChipModel(graph, ChipPackage(chips=chips))
@@ -40,7 +41,8 @@ def test_a_move_is_worth_what_the_model_says_of_the_moved_partition(family):
 
 
 def test_the_flow_of_a_move_is_the_difference_of_its_potential():
-    """Catches a link one off, and a sign; three ops of one second on three chips, the middle one empty."""
+    """Catches a link one off, and a sign; three ops of one second on three chips, the middle one
+    empty."""
     seconds, y, latencies = np.ones(3), np.array([[0, 0, 2]]), np.array([[2.0, 0.0, 1.0]])
     gains, possible = flow_gains(seconds, y, latencies)
     assert possible[0].tolist() == [[False, True, True], [False, True, True], [True, True, False]]
@@ -49,19 +51,28 @@ def test_the_flow_of_a_move_is_the_difference_of_its_potential():
         return -(np.cumsum(np.array(load) - 1.0) ** 2).sum()
 
     plain = np.arctanh(gains[0])
-    exact = [potential([1, 1, 1]) - potential([2, 0, 1]), potential([2, 1, 0]) - potential([2, 0, 1])]
+    exact = [
+        potential([1, 1, 1]) - potential([2, 0, 1]),
+        potential([2, 1, 0]) - potential([2, 0, 1]),
+    ]
     assert plain[0, 2] / plain[2, 0] == pytest.approx(exact[0] / exact[1])
     assert plain[0, 2] > 0 > plain[2, 0]
     assert not flow_gains(seconds, y, np.zeros((1, 3)))[1].any(), "what cannot run tells nothing"
 
 
 def test_advantages_have_no_mean_under_the_policy():
-    """Catches a baseline by other probabilities, and an op without a choice that weighs something."""
-    gains, possible = np.array([[[1.0, 0.0, -1.0], [5.0, 0.0, 0.0]]]), np.array([[[1, 1, 1], [0, 1, 0]]], bool)
+    """Catches a baseline by other probabilities, and an op without a choice that weighs
+    something."""
+    gains, possible = (
+        np.array([[[1.0, 0.0, -1.0], [5.0, 0.0, 0.0]]]),
+        np.array([[[1, 1, 1], [0, 1, 0]]], bool),
+    )
     p = np.array([[[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]])
     advantage, weight = spread(gains, possible, p, 3.0)
     np.testing.assert_allclose(weight[0, 0], 3.0 * p[0, 0], rtol=1e-6)
-    assert (weight * advantage)[0, 0].sum() == pytest.approx(0.0, abs=1e-6) and not weight[0, 1].any()
+    assert (weight * advantage)[0, 0].sum() == pytest.approx(0.0, abs=1e-6) and not weight[
+        0, 1
+    ].any()
 
 
 def test_a_climb_ends_where_no_move_gains_and_counts_what_it_judges():
@@ -83,7 +94,9 @@ def test_silicon_tells_the_latencies_of_the_run_it_measured():
     graph = random_graph(np.random.default_rng(1), "towers", 30)
     silicon = Silicon(graph, silicon_package(3))
     model = SiliconModel(silicon, np.random.default_rng(0))
-    y = repair_batch(repair_arrays(graph), 3, mode="sample", rng=np.random.default_rng(0), count=1)[0]
+    y = repair_batch(repair_arrays(graph), 3, mode="sample", rng=np.random.default_rng(0), count=1)[
+        0
+    ]
     throughput, latencies = model.judged(y)
     stages = silicon.stages(y)
     assert len(model.ran) == 1 and throughput != silicon.throughput(y)

@@ -26,7 +26,8 @@ def test_the_last_domains_are_what_the_compiled_engine_finds():
 
 
 def test_every_step_says_what_it_did():
-    """Would catch a candidate called kept that is not, domains of another moment, and one that grows."""
+    """Would catch a candidate called kept that is not, domains of another moment, and one that
+    grows."""
     rng = np.random.default_rng(4)
     graph = random_graph(rng, "towers", 12)
     y = rng.integers(0, 5, graph.num_ops)
@@ -45,7 +46,8 @@ def test_every_step_says_what_it_did():
 
 
 def test_what_is_taken_back_is_told():
-    """Under Eq. 4 itself: would catch a dead end that is passed over, and the wrong decision blamed."""
+    """Under Eq. 4 itself: would catch a dead end that is passed over, and the wrong decision
+    blamed."""
     graph, met = example_graph(), 0
     for seed in range(30, 60):
         rng = np.random.default_rng(seed)

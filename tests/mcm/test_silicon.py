@@ -1,4 +1,5 @@
-"""Tests of what runs on silicon: even cuts, near-balanced samples, the search over classes, the judgement of memory."""
+"""Tests of what runs on silicon: even cuts, near-balanced samples, the search over classes, the
+judgement of memory."""
 
 import dataclasses
 import itertools
@@ -8,13 +9,24 @@ import pytest
 
 from by_hand import chain_edges, hand_graph
 from learned_mapping.budget import Budget
-from learned_mapping.hardware.chip_package import MIB, OP_CLASSES, ChipModel, ChipPackage, op_classes
+from learned_mapping.hardware.chip_package import (
+    MIB,
+    OP_CLASSES,
+    ChipModel,
+    ChipPackage,
+    op_classes,
+)
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, SiliconParameters
 from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.rules.constraints import is_valid
-from learned_mapping.mcm.searches.even_cut import class_search, even_cut, near_balanced, random_order
+from learned_mapping.mcm.searches.even_cut import (
+    class_search,
+    even_cut,
+    near_balanced,
+    random_order,
+)
 from learned_mapping.mcm.searches.stochastic import annealing, random_search
 from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.programs.graph import late_order
@@ -28,7 +40,8 @@ def line(seconds, kinds=None):
 
 
 def test_an_even_cut_of_a_line_is_the_best_of_all_cuts():
-    """Catches a fill that leaves the rest to the last chip, and a bisection that stops at the wrong end."""
+    """Catches a fill that leaves the rest to the last chip, and a bisection that stops at the wrong
+    end."""
     rng = np.random.default_rng(1)
     for _ in range(20):
         seconds = rng.exponential(size=9)
@@ -42,7 +55,10 @@ def test_an_even_cut_of_a_line_is_the_best_of_all_cuts():
 def test_orders_are_topological():
     """Catches an order that puts a consumer first, or the same order for every seed."""
     graph = random_graph(np.random.default_rng(0), "layered", 60)
-    orders = [late_order(graph), *(random_order(graph, np.random.default_rng(seed)) for seed in range(3))]
+    orders = [
+        late_order(graph),
+        *(random_order(graph, np.random.default_rng(seed)) for seed in range(3)),
+    ]
     for order in orders:
         rank = np.argsort(order)
         assert sorted(order) == list(range(60))
@@ -63,14 +79,17 @@ def test_near_balanced_is_nearer_to_balance_than_uniform():
     graph = line(np.random.default_rng(0).exponential(size=200))
     task = Task(graph, ChipPackage(chips=8))
     model, arrays = task.model, task.arrays
-    near = np.median([model.runtime(row) for row in near_balanced(model, arrays, np.random.default_rng(0), 20)])
+    near = np.median(
+        [model.runtime(row) for row in near_balanced(model, arrays, np.random.default_rng(0), 20)]
+    )
     budget = Budget(samples=20)
     random_search(model, task.repair, np.random.default_rng(0), budget)
     assert near < 1 / budget.best and near < 1.6 * model.op_seconds.sum() / 8
 
 
 def test_class_search_finds_a_hidden_slowdown():
-    """Half of the ops are four times as slow as modelled: the model's own cut loses what the search wins back."""
+    """Half of the ops are four times as slow as modelled: the model's own cut loses what the search
+    wins back."""
     kinds = ["add"] * 60 + ["exp"] * 60
     graph = line(np.full(120, 1e-3), kinds)
     names = [name for name in OP_CLASSES if name != "matrix"]
@@ -90,7 +109,8 @@ def test_class_search_finds_a_hidden_slowdown():
 
 @pytest.mark.parametrize("search", [random_search, annealing, class_search])
 def test_searches_run_on_silicon_unchanged(search):
-    """Catches a method that needs more of a model than `throughput`, or judges by more samples than it counts."""
+    """Catches a method that needs more of a model than `throughput`, or judges by more samples than
+    it counts."""
     graph = random_graph(np.random.default_rng(1), "layered", 40)
     task = Task(graph, ChipPackage(chips=4))
     silicon = Silicon(graph, ChipPackage(chips=4, sram_bytes=256 * MIB))
@@ -102,18 +122,23 @@ def test_searches_run_on_silicon_unchanged(search):
         assert len(model.ran) == budget.samples == 30
     assert np.array_equal(*collected), "same seeds, same result"
     verdict = validate_on_silicon(make_partition(collected[0], 4), silicon)
-    assert verdict.valid and verdict.costs["silicon_throughput"] == pytest.approx(silicon.throughput(collected[0]))
+    assert verdict.valid and verdict.costs["silicon_throughput"] == pytest.approx(
+        silicon.throughput(collected[0])
+    )
 
 
 def test_too_little_memory_is_named_with_its_chip():
-    """Catches a partition judged by the analytical model's memory: the buffers of links count here, weights do not."""
+    """Catches a partition judged by the analytical model's memory: the buffers of links count here,
+    weights do not."""
     graph = random_graph(np.random.default_rng(1), "layered", 40)
     assignment = near_balanced(
         ChipModel(graph, ChipPackage(chips=4)), repair_arrays(graph), np.random.default_rng(0), 1
     )[0]
     roomy = Silicon(graph, ChipPackage(chips=4))
     peaks = roomy.stages(assignment).needed_bytes
-    silicon = Silicon(graph, dataclasses.replace(roomy.package, sram_bytes=float(np.sort(peaks)[-1] - 1)))
+    silicon = Silicon(
+        graph, dataclasses.replace(roomy.package, sram_bytes=float(np.sort(peaks)[-1] - 1))
+    )
     verdict = validate_on_silicon(make_partition(assignment, 4), silicon)
     assert [v.culprits for v in verdict.violations] == [(f"chip {np.argmax(peaks)}",)]
     assert verdict.costs["silicon_throughput"] == 0.0 == silicon.throughput(assignment)

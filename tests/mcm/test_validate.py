@@ -24,7 +24,9 @@ RULES = {"acyclic": "Eq. 2", "skipping": "Eq. 3", "triangle": "Eq. 4", "memory":
 def test_each_example_breaks_its_own_rule_only(case):
     """Catches a rule that is not checked, or one that fires where it should not."""
     partition = make_partition(constraints.EXAMPLE_PARTITIONS[case], 4)
-    verdict = validate(constraints.example_graph(), partition, constraints.EXAMPLE_PACKAGE, memory=True)
+    verdict = validate(
+        constraints.example_graph(), partition, constraints.EXAMPLE_PACKAGE, memory=True
+    )
     assert {v.rule[:5] for v in verdict.violations} == ({RULES[case]} if case in RULES else set())
     if case == "triangle":
         assert verdict.violations[0].culprits == ("a", "c")
@@ -38,18 +40,37 @@ def test_everything_on_chip_0_is_valid():
 
 
 def test_bytes_that_an_op_does_not_touch_take_no_time():
-    """Would catch a judge of paper 2 or 3 that charges a lookup for its table or a slice for what it is cut from."""
+    """Would catch a judge of paper 2 or 3 that charges a lookup for its table or a slice for what
+    it is cut from."""
     graph = make_graph(
-        name="parts", op_names=["x", "lookup", "slice"], op_kinds=["input", "gather", "slice"], op_flop=[0, 0, 0],
-        op_weight_bytes=[0, 2**20, 0], op_untouched_bytes=[0, 2**20 - 64, 4000], tensor_names=["a", "b", "c"],
-        tensor_producer=[0, 1, 2], tensor_bytes=[4096, 64, 96], tensor_is_output=[False, True, True],
-        edge_tensor=[0, 0], edge_consumer=[1, 2],
-    )  # fmt: skip
-    assert graph.op_tensor_traffic.tolist() == [4096, 4160, 192] and graph.op_weight_traffic.tolist() == [0, 64, 0]
+        name="parts",
+        op_names=["x", "lookup", "slice"],
+        op_kinds=["input", "gather", "slice"],
+        op_flop=[0, 0, 0],
+        op_weight_bytes=[0, 2**20, 0],
+        op_untouched_bytes=[0, 2**20 - 64, 4000],
+        tensor_names=["a", "b", "c"],
+        tensor_producer=[0, 1, 2],
+        tensor_bytes=[4096, 64, 96],
+        tensor_is_output=[False, True, True],
+        edge_tensor=[0, 0],
+        edge_consumer=[1, 2],
+    )
+    assert graph.op_tensor_traffic.tolist() == [
+        4096,
+        4160,
+        192,
+    ] and graph.op_weight_traffic.tolist() == [0, 64, 0]
     package, f = ChipPackage(chips=2), np.array([0, 0, 0])
-    expected = 4352 / package.sram_bytes_per_s + 64 / package.weight_bytes_per_s + 2 * package.op_overhead_s
+    expected = (
+        4352 / package.sram_bytes_per_s
+        + 64 / package.weight_bytes_per_s
+        + 2 * package.op_overhead_s
+    )
     assert ChipModel(graph, package).latencies(f)[0] == pytest.approx(expected)
-    assert 1 / validate(graph, make_partition(f, 2), package).costs["throughput"] == pytest.approx(expected)
+    assert 1 / validate(graph, make_partition(f, 2), package).costs["throughput"] == pytest.approx(
+        expected
+    )
     pair, schedule = DevicePair(), Schedule.of(f, np.array([[0, -1], [1, -1], [2, -1]]), 2)
     expected = (4160 + 64 + 192) / pair.bytes_per_s
     assert Instance(graph).cost(schedule) == pytest.approx(expected)
@@ -70,19 +91,24 @@ def chips_as_ops(pairs):
 
 
 def test_triangle_is_transitive_reduction_on_all_small_chip_graphs():
-    """Catches a gap between Eq. 4 as printed and the bit-set checks, over every graph of four chips."""
+    """Catches a gap between Eq. 4 as printed and the bit-set checks, over every graph of four
+    chips."""
     pairs = list(itertools.combinations(range(4), 2))
     for bits in range(1 << len(pairs)):
         chosen = [p for i, p in enumerate(pairs) if bits >> i & 1]
         printed = all(longest_path(set(chosen), a)[b] == 1 for a, b in chosen)
-        assert constraints.obeys_triangle(np.arange(4), np.array(chosen, int).reshape(-1, 2)) == printed
+        assert (
+            constraints.obeys_triangle(np.arange(4), np.array(chosen, int).reshape(-1, 2))
+            == printed
+        )
         if chosen:
             verdict = validate(chips_as_ops(chosen), make_partition(range(4), 4))
             assert (not any(v.rule.startswith("Eq. 4") for v in verdict.violations)) == printed
 
 
 def partitions(graph, rng, count):
-    """Random ones of very different kinds: uniform, topological cuts, few chips, and one op moved."""
+    """Random ones of very different kinds: uniform, topological cuts, few chips, and one op
+    moved."""
     rank = np.argsort(graph.topological_order)
     for i in range(count):
         chips = int(rng.integers(1, 7))
@@ -100,7 +126,8 @@ def partitions(graph, rng, count):
 
 
 def test_validator_and_quick_checks_agree_on_ten_thousand_partitions():
-    """Catches any mismatch in validity or in cost between the validator and what the methods use."""
+    """Catches any mismatch in validity or in cost between the validator and what the methods
+    use."""
     rng = np.random.default_rng(1)
     valid = compared = 0
     for _ in range(8):
@@ -111,10 +138,17 @@ def test_validator_and_quick_checks_agree_on_ten_thousand_partitions():
             for assignment in actual:
                 verdict = validate(graph, make_partition(assignment, 7), model.package)
                 assert verdict.valid == constraints.is_valid(assignment, graph.op_edges)
-                if constraints.obeys_chain_rule(assignment, graph.op_edges) and assignment.min() == 0:
-                    assert not any(v.rule.startswith(("Eq. 2", "Eq. 4")) for v in verdict.violations)
+                if (
+                    constraints.obeys_chain_rule(assignment, graph.op_edges)
+                    and assignment.min() == 0
+                ):
+                    assert not any(
+                        v.rule.startswith(("Eq. 2", "Eq. 4")) for v in verdict.violations
+                    )
                 if verdict.costs:
-                    assert verdict.costs["runtime_s"] == pytest.approx(model.runtime(assignment), rel=1e-9)
+                    assert verdict.costs["runtime_s"] == pytest.approx(
+                        model.runtime(assignment), rel=1e-9
+                    )
                 valid += verdict.valid
                 compared += 1
             expected = sum(constraints.is_valid(a, graph.op_edges) for a in actual)

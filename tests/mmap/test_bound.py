@@ -32,12 +32,15 @@ def held_since(program: Program, mapping: Mapping) -> dict[int, bool]:
                 allocations.append([b, int(mapping.start[b]), int(mapping.end[b])])
         for i, j in itertools.pairwise(buffers):
             low, high = program.buffer_instruction[i], program.buffer_instruction[j]
-            result[j] = any(first <= i and start <= low and high <= end for first, start, end in allocations)
+            result[j] = any(
+                first <= i and start <= low and high <= end for first, start, end in allocations
+            )
     return result
 
 
 def best_completion(relaxation: Relaxation, mapping: Mapping) -> float:
-    """The relaxation's optimum with p, c and k fixed at a game's values; fails where no point has them."""
+    """The relaxation's optimum with p, c and k fixed at a game's values; fails where no point has
+    them."""
     linear, program = relaxation.linear, relaxation.program
     low, high = np.zeros(linear.num_variables), np.ones(linear.num_variables)
     kept = held_since(program, mapping)
@@ -59,12 +62,15 @@ def best_completion(relaxation: Relaxation, mapping: Mapping) -> float:
 
 
 def test_every_game_is_a_point_of_the_relaxation():
-    """Catches a constraint that some game breaks, which no comparison of values would notice before it does harm."""
+    """Catches a constraint that some game breaks, which no comparison of values would notice before
+    it does harm."""
     for seed in range(40):
         program = hard_program(seed)
         relaxation = Relaxation(program, 0, program.num_instructions)
         for game in games(program, seed):
-            assert best_completion(relaxation, as_mapping(program, game)) == pytest.approx(game.value, abs=1e-6)
+            assert best_completion(relaxation, as_mapping(program, game)) == pytest.approx(
+                game.value, abs=1e-6
+            )
 
 
 def test_every_game_is_a_point_of_every_window():
@@ -94,13 +100,21 @@ def test_no_method_beats_the_bound(monkeypatch):
         assert windows.value >= bound.value - 1e-9
         whole = integer_bound(program)
         assert whole.value <= bound.value
-        for method in (name for name, item in METHODS.items() if not item.resumable and name != "ppo"):
-            assert solve(program, method, seed=seed, samples=60).metrics["return"] <= whole.value + 1e-9
+        for method in (
+            name for name, item in METHODS.items() if not item.resumable and name != "ppo"
+        ):
+            assert (
+                solve(program, method, seed=seed, samples=60).metrics["return"]
+                <= whole.value + 1e-9
+            )
 
 
 def test_whole_decisions_tighten_the_bound():
     """Catches an integer program that is solved as a linear one."""
-    gains = [upper_bound(p).value - integer_bound(p).value for p in (hard_program(seed, 60) for seed in range(6))]
+    gains = [
+        upper_bound(p).value - integer_bound(p).value
+        for p in (hard_program(seed, 60) for seed in range(6))
+    ]
     assert min(gains) >= 0.0 and max(gains) > 0.005
 
 
@@ -139,7 +153,8 @@ def test_scarce_memory_and_copies_lower_the_bound():
 
 
 def test_any_multipliers_give_a_bound():
-    """max x + y, x + y <= 1 over the unit box: the Lagrangian is at least 1 whatever the solver says."""
+    """max x + y, x + y <= 1 over the unit box: the Lagrangian is at least 1 whatever the solver
+    says."""
     linear = LinearProgram()
     x, y = linear.variable(1.0), linear.variable(1.0)
     linear.at_most([(x, 1.0), (y, 1.0)], 1.0)

@@ -1,5 +1,6 @@
-"""The JAX environment against the compiled kernel, move by move, on programs made to be awkward: the rules of the game
-are written twice, as an undo log and as functions of a state, and neither knows of the other."""
+"""The JAX environment against the compiled kernel, move by move, on programs made to be awkward:
+the rules of the game are written twice, as an undo log and as functions of a state, and neither
+knows of the other."""
 
 import functools
 from pathlib import Path
@@ -20,13 +21,14 @@ from mmap_games import as_mapping, games, stacked
 
 PROGRAMS = Path(__file__).parents[2] / "data" / "programs"
 BATCH, BATCHES, SCAN = 700, 4, 130
-"""Programs per batch of the JAX environment, batches, and steps of each game: above 10^5 before games end."""
+"""Programs per batch of the JAX environment, batches, and steps of each game: above 10^5 before
+games end."""
 
 
 def awkward_program(rng: np.random.Generator) -> Program:
-    """A small valid program with what real ones rarely have: alias groups over unrelated buffers of equal size, empty
-    tensors, tensors larger than the fast memory, idle steps, several outputs, unused outputs, buffers not varied,
-    latencies that are not monotone."""
+    """A small valid program with what real ones rarely have: alias groups over unrelated buffers of
+    equal size, empty tensors, tensors larger than the fast memory, idle steps, several outputs,
+    unused outputs, buffers not varied, latencies that are not monotone."""
     num_steps = int(rng.integers(3, 25))
     sizes, is_parameter = [], []
     for _ in range(int(rng.integers(1, 5))):
@@ -52,7 +54,11 @@ def awkward_program(rng: np.random.Generator) -> Program:
     free = rng.random(len(buffers)) < rng.choice([0.0, 0.3, 0.8])
     for group in range(int(rng.integers(1, 6))):
         size = int(rng.choice([0, 4, 8, 12]))
-        members = [b for b in range(len(buffers)) if free[b] and alias[b] < 0 and sizes[buffers[b][1]] == size]
+        members = [
+            b
+            for b in range(len(buffers))
+            if free[b] and alias[b] < 0 and sizes[buffers[b][1]] == size
+        ]
         first = int(rng.integers(0, max(len(members), 1)))
         alias[members[first : first + int(rng.integers(1, 6))]] = group
     instructions, tensors, is_output, bits = zip(*buffers) if buffers else ((), (), (), ())
@@ -90,10 +96,13 @@ def synthetic(rng: np.random.Generator) -> Program:
 
 
 def test_the_judge_accepts_what_the_kernel_plays():
-    """Catches any move that the rules as the validator has them forbid, on programs that are awkward or real."""
+    """Catches any move that the rules as the validator has them forbid, on programs that are
+    awkward or real."""
     rng = np.random.default_rng(3)
     programs = [awkward_program(rng) for _ in range(300)]
-    programs += [read_program(PROGRAMS / f"{name}.json.gz") for name in ("alexnet_train_batch_32", "lstm")]
+    programs += [
+        read_program(PROGRAMS / f"{name}.json.gz") for name in ("alexnet_train_batch_32", "lstm")
+    ]
     for program in programs:
         for game in games(program, int(rng.integers(1000))):
             verdict = validate(program, as_mapping(program, game), exact=True)
@@ -103,8 +112,8 @@ def test_the_judge_accepts_what_the_kernel_plays():
 
 @functools.partial(jax.jit, static_argnames=("capacity", "steps"))
 def play_env(programs: env.EnvProgram, key: jax.Array, place: jax.Array, capacity: int, steps: int):
-    """Plays one random game per stacked program; returns per game and step the outcomes before the move, the action,
-    and what is left at the end."""
+    """Plays one random game per stacked program; returns per game and step the outcomes before the
+    move, the action, and what is left at the end."""
 
     def one_game(program, key, place):
         def move(state, key):
@@ -117,7 +126,12 @@ def play_env(programs: env.EnvProgram, key: jax.Array, place: jax.Array, capacit
             after, reward = env.step(program, state, action)
             names = ("cursor", "legal", "start", "end", "offset", "reward_s")
             seen = {name: getattr(position, name) for name in names}
-            return after, seen | {"over": state.over, "resets": state.resets, "action": action, "reward": reward}
+            return after, seen | {
+                "over": state.over,
+                "resets": state.resets,
+                "action": action,
+                "reward": reward,
+            }
 
         return jax.lax.scan(move, env.reset(program, capacity), jax.random.split(key, steps))
 
@@ -125,7 +139,8 @@ def play_env(programs: env.EnvProgram, key: jax.Array, place: jax.Array, capacit
 
 
 def compare_env(program: Program, seen: dict[str, np.ndarray], final: dict[str, np.ndarray]) -> int:
-    """Replays a recorded game of the environment on the kernel, asserting equality at every step; returns the steps."""
+    """Replays a recorded game of the environment on the kernel, asserting equality at every step;
+    returns the steps."""
     game = Game(program)
     outcomes, cursors, resets, rewards = [], [], [], []
     steps = int(np.argmax(seen["over"])) if seen["over"].any() else len(seen["over"])
@@ -145,20 +160,28 @@ def compare_env(program: Program, seen: dict[str, np.ndarray], final: dict[str, 
     assert rewards == seen["reward"][:steps].tolist()
     np.testing.assert_array_equal(legal, seen["legal"][:steps])
     for name, neutral in (("start", -1), ("end", -1), ("offset", -1), ("reward_s", 0)):
-        np.testing.assert_array_equal(np.where(legal, expected[name], neutral), seen[name][:steps], name)
+        np.testing.assert_array_equal(
+            np.where(legal, expected[name], neutral), seen[name][:steps], name
+        )
     assert game.over == seen["over"].any() or steps == len(seen["over"])
     assert game.cursor == final["cursor"]
     assert float(game.state.game["saved_s"][0]) == final["saved_s"]
     assert game.state.supply_s.tolist() == final["supply_s"][: program.num_instructions].tolist()
-    assert game.state.moves["action"][: game.cursor].tolist() == final["action"][: game.cursor].tolist()
+    assert (
+        game.state.moves["action"][: game.cursor].tolist()
+        == final["action"][: game.cursor].tolist()
+    )
     return steps
 
 
 def test_env_equals_kernel_at_every_step():
-    """Catches any difference between the JAX environment and the kernel, in a batch of different programs: legality,
-    intervals, offsets, rewards, supplies, Drop-backup; and a capacity that fails without raising its flag."""
+    """Catches any difference between the JAX environment and the kernel, in a batch of different
+    programs: legality, intervals, offsets, rewards, supplies, Drop-backup; and a capacity that
+    fails without raising its flag."""
     rng = np.random.default_rng(11)
-    batches = [[(awkward_program, synthetic)[i % 2](rng) for i in range(BATCH)] for _ in range(BATCHES)]
+    batches = [
+        [(awkward_program, synthetic)[i % 2](rng) for i in range(BATCH)] for _ in range(BATCHES)
+    ]
     steps = resets = overflows = 0
     with env.exact():
         everything = stacked([program for batch in batches for program in batch])
@@ -166,13 +189,20 @@ def test_env_equals_kernel_at_every_step():
             rows = slice(i * BATCH, (i + 1) * BATCH)
             programs = jax.tree.map(lambda leaf, rows=rows: leaf[rows], everything)
             place = rng.choice([0.3, 0.7, 0.95], size=BATCH)
-            final, seen = jax.device_get(play_env(programs, jax.random.key(i), place, capacity=11, steps=SCAN))
+            final, seen = jax.device_get(
+                play_env(programs, jax.random.key(i), place, capacity=11, steps=SCAN)
+            )
             overflows += int(final.overflow.sum())
             for j, program in enumerate(batch):
                 if final.overflow[j]:
                     continue
-                last = {name: getattr(final.position, name)[j] for name in ("cursor", "saved_s", "supply_s", "action")}
-                steps += compare_env(program, {name: values[j] for name, values in seen.items()}, last)
+                last = {
+                    name: getattr(final.position, name)[j]
+                    for name in ("cursor", "saved_s", "supply_s", "action")
+                }
+                steps += compare_env(
+                    program, {name: values[j] for name, values in seen.items()}, last
+                )
             resets += int(final.resets.sum())
     assert steps > 100_000 and resets > 100
     assert 0 < overflows < BATCH * BATCHES // 4, "the flag should be tried, and rarely"

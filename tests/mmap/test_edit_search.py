@@ -1,5 +1,5 @@
-"""Edits of a game: what they leave behind is a game, their judgement is that of a whole replay, and they find what is
-there to find."""
+"""Edits of a game: what they leave behind is a game, their judgement is that of a whole replay, and
+they find what is there to find."""
 
 from __future__ import annotations
 
@@ -14,8 +14,21 @@ from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.searches.edit_search.eviction import evict
 from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
-from learned_mapping.mmap.searches.edit_search.loop import BETTER, BY_TRIAL, COUNTS, PLAYED, UNDONE, improve
-from learned_mapping.mmap.searches.edit_search.neighbourhood import EJECT, KINDS, REPEAT, chain, new_edits
+from learned_mapping.mmap.searches.edit_search.loop import (
+    BETTER,
+    BY_TRIAL,
+    COUNTS,
+    PLAYED,
+    UNDONE,
+    improve,
+)
+from learned_mapping.mmap.searches.edit_search.neighbourhood import (
+    EJECT,
+    KINDS,
+    REPEAT,
+    chain,
+    new_edits,
+)
 from learned_mapping.mmap.searches.edit_search.repeats import RUN, draw_repeat, repeats_of
 from learned_mapping.mmap.searches.edit_search.search import EditParameters, EditSearch
 from learned_mapping.mmap.searches.greedy import greedy
@@ -37,11 +50,14 @@ def started(program, seed=0):
 
 @pytest.mark.parametrize("parameters", [EditParameters(), EAGER, EAGER._replace(repeats=0.7)])
 def test_the_incumbent_is_always_a_game(parameters):
-    """Catches an edit judged, accepted or undone where the games did not agree again: a replay of the incumbent's
-    actions from the start must meet the same intervals, offsets and savings, after every few edits."""
+    """Catches an edit judged, accepted or undone where the games did not agree again: a replay of
+    the incumbent's actions from the start must meet the same intervals, offsets and savings, after
+    every few edits."""
     counts = np.zeros((len(KINDS), COUNTS), np.int64)
     for seed in range(6):
-        program = compiled.load("rnn_0")[0] if parameters.repeats else hard_program(seed, 60 + 60 * seed)
+        program = (
+            compiled.load("rnn_0")[0] if parameters.repeats else hard_program(seed, 60 + 60 * seed)
+        )
         search, rng = started(program, seed)
         arrays, state = search.game.program, search.game.state
         incumbent, edits = new_incumbent(arrays, program.num_tensors), new_edits(arrays)
@@ -53,7 +69,10 @@ def test_the_incumbent_is_always_a_game(parameters):
             saved = incumbent.saved_s.copy()
             assert saved[-1] >= best * (1 - 1e-12)
             best = saved[-1]
-            kept = {name: getattr(incumbent, name).copy() for name in ("moves", "reach_step", "root", "placed")}
+            kept = {
+                name: getattr(incumbent, name).copy()
+                for name in ("moves", "reach_step", "root", "placed")
+            }
             begin(arrays, state, incumbent, kept["moves"]["action"].copy())
             for name, array in kept.items():
                 columns = ["action", "start", "end", "offset"] if name == "moves" else ...
@@ -68,7 +87,8 @@ def test_the_incumbent_is_always_a_game(parameters):
 
 
 def test_one_action_looked_at_is_as_good_as_all_three():
-    """Two games of the same wishes, one that looks at all actions of every decision: equal moves and dead ends."""
+    """Two games of the same wishes, one that looks at all actions of every decision: equal moves
+    and dead ends."""
     rng = np.random.default_rng(3)
     dead_ends = 0
     for seed in range(20):
@@ -98,7 +118,9 @@ def test_one_action_looked_at_is_as_good_as_all_three():
 
 
 def test_edits_improve_and_stay_valid():
-    program = random_program(np.random.default_rng(5), 400, alias_fraction=0.3, fast_fraction=0.15, copy_ratio=2.0)
+    program = random_program(
+        np.random.default_rng(5), 400, alias_fraction=0.3, fast_fraction=0.15, copy_ratio=2.0
+    )
     search, rng = started(program)
     before = search.best.value
     search.budget = Budget(samples=1500)
@@ -122,7 +144,11 @@ def test_room_is_made_where_it_costs_least():
     moves, tried = incumbent.moves, 0
     for b in range(program.num_buffers):
         output = bool(arrays.buffers["is_output"][b])
-        if moves["action"][b] != DROP or not output or not 0 < arrays.buffers["bytes"][b] <= arrays.fast_bytes:
+        if (
+            moves["action"][b] != DROP
+            or not output
+            or not 0 < arrays.buffers["bytes"][b] <= arrays.fast_bytes
+        ):
             continue
         game = Game(arrays)
         for action in moves["action"][:b]:
@@ -137,15 +163,28 @@ def test_room_is_made_where_it_costs_least():
         stands = {}
         for d in range(program.num_buffers):
             held = moves["action"][d] != DROP and moves["end"][d] >= moves["start"][d]
-            if held and moves["start"][d] <= end and moves["end"][d] >= start and incumbent.root[d] >= 0:
+            if (
+                held
+                and moves["start"][d] <= end
+                and moves["end"][d] >= start
+                and incumbent.root[d] >= 0
+            ):
                 if arrays.buffers["tensor"][d] != arrays.buffers["tensor"][b]:
-                    stands[int(incumbent.root[d])] = (moves["offset"][d], arrays.buffers["bytes"][d])
+                    stands[int(incumbent.root[d])] = (
+                        moves["offset"][d],
+                        arrays.buffers["bytes"][d],
+                    )
         costs = []
         need = int(arrays.buffers["bytes"][b])
         for offset in [0, *(low + size_ for low, size_ in stands.values())]:
             if offset + need <= arrays.fast_bytes:
-                costs.append(sum(max(incumbent.value_s[r], 0.0) for r, (low, size_) in stands.items()
-                                 if low < offset + need and low + size_ > offset))  # fmt: skip
+                costs.append(
+                    sum(
+                        max(incumbent.value_s[r], 0.0)
+                        for r, (low, size_) in stands.items()
+                        if low < offset + need and low + size_ > offset
+                    )
+                )
         assert sum(max(incumbent.value_s[r], 0.0) for r in evicted) <= min(costs) + 1e-12
         tried += 1
     assert tried > 4
@@ -158,13 +197,17 @@ def test_values_of_allocations_add_up_to_the_return():
     incumbent = new_incumbent(arrays, program.num_tensors)
     begin(arrays, state, incumbent, search.best.action.astype(np.int64))
     roots = np.unique(incumbent.root[incumbent.root >= 0])
-    assert incumbent.value_s[roots].sum() == pytest.approx(search.best.value * program.possible_saving_s)
+    assert incumbent.value_s[roots].sum() == pytest.approx(
+        search.best.value * program.possible_saving_s
+    )
     assert set(incumbent.moves["action"][roots].tolist()) <= {COPY, NO_COPY}
 
 
 def test_making_room_is_used():
     """The kind that pushes others out wins something on a program too large for its memory."""
-    program = random_program(np.random.default_rng(8), 500, alias_fraction=0.1, fast_fraction=0.08, copy_ratio=1.0)
+    program = random_program(
+        np.random.default_rng(8), 500, alias_fraction=0.1, fast_fraction=0.08, copy_ratio=1.0
+    )
     search, rng = started(program)
     search.budget = Budget(samples=2500)
     edits = EditSearch(search, rng)
@@ -178,7 +221,9 @@ def test_places_are_alike_as_far_as_their_runs_go():
     repeats = repeats_of(arrays)
     runs = {}
     for place in range(arrays.num_buffers - RUN + 1):
-        runs.setdefault(tuple(repeats.alike[place : place + RUN]), set()).add(int(repeats.run[place]))
+        runs.setdefault(tuple(repeats.alike[place : place + RUN]), set()).add(
+            int(repeats.run[place])
+        )
     assert all(len(numbers) == 1 for numbers in runs.values())
     assert len({numbers.pop() for numbers in runs.values()}) == len(runs) < arrays.num_buffers
     for name in ("bytes", "is_output", "benefit_s", "demand_s"):
@@ -201,19 +246,28 @@ def test_a_repeat_takes_over_what_another_place_has():
         wanted = edits.wanted[: edits.facts["size"][0]]
         others = np.flatnonzero(repeats.run == repeats.run[place])
         ahead = wanted["buffer"] - place
-        assert not len(wanted) or any((actions[other + ahead] == wanted["action"]).all()
-                                      for other in others if other + ahead[-1] < len(actions))  # fmt: skip
+        assert not len(wanted) or any(
+            (actions[other + ahead] == wanted["action"]).all()
+            for other in others
+            if other + ahead[-1] < len(actions)
+        )
         drawn += len(wanted) > 0
     assert drawn > 10
 
 
 def test_layers_are_mapped_alike():
-    """On a program of layers equal numbers of edits bring more where some are taken over, three seeds together."""
+    """On a program of layers equal numbers of edits bring more where some are taken over, three
+    seeds together."""
     program = compiled.load("inference_vit")[0]
     actual = {
         method: [mmap.solve(program, method, samples=1000, seed=seed) for seed in range(3)]
         for method in ("edit-search", "edit-search-repeats")
     }
-    plain, repeating = (np.mean([result.metrics["return"] for result in results]) for results in actual.values())
+    plain, repeating = (
+        np.mean([result.metrics["return"] for result in results]) for results in actual.values()
+    )
     assert repeating > plain + 0.01
-    assert all(validate(program, result.solution, exact=True).valid for result in actual["edit-search-repeats"])
+    assert all(
+        validate(program, result.solution, exact=True).valid
+        for result in actual["edit-search-repeats"]
+    )

@@ -1,4 +1,5 @@
-"""The JAX environment's own contract; that it plays by the rules is for test_differential to say."""
+"""The JAX environment's own contract; that it plays by the rules is for test_differential to
+say."""
 
 import jax
 import jax.numpy as jnp
@@ -30,9 +31,12 @@ CAPACITY = 2
 
 
 def crowd_program() -> Program:
-    """Three tensors written at step 0 and read at step 1, which writes a fourth: four allocations that share a step."""
+    """Three tensors written at step 0 and read at step 1, which writes a fourth: four allocations
+    that share a step."""
     uses = [*((0, name, True) for name in "abc"), *((1, name, name == "d") for name in "abcd")]
-    return hand_program(uses, sizes=dict.fromkeys("abcd", 1), saving_s=0.0, fast_bytes=4, copy_bytes_per_s=1.0)
+    return hand_program(
+        uses, sizes=dict.fromkeys("abcd", 1), saving_s=0.0, fast_bytes=4, copy_bytes_per_s=1.0
+    )
 
 
 def two_programs() -> tuple[env.EnvProgram, env.EnvProgram]:
@@ -42,7 +46,8 @@ def two_programs() -> tuple[env.EnvProgram, env.EnvProgram]:
 
 
 def test_toy_optimum_without_recompiling():
-    """Catches a step whose shapes or types change from one state to the next, and a wrong return."""
+    """Catches a step whose shapes or types change from one state to the next, and a wrong
+    return."""
     with env.exact():
         program, _ = two_programs()
         state = reset(program, CAPACITY)
@@ -66,8 +71,8 @@ def test_toy_optimum_without_recompiling():
 
 
 def test_the_overflow_flag_rises_with_the_first_question_that_may_be_answered_wrongly():
-    """Catches a flag that comes late: of three allocations in two slots one is forgotten, which ends at the very step
-    where the fourth is to begin; reading what is resident asks nothing."""
+    """Catches a flag that comes late: of three allocations in two slots one is forgotten, which
+    ends at the very step where the fourth is to begin; reading what is resident asks nothing."""
     with env.exact():
         _, program = two_programs()
         state = reset(program, CAPACITY)
@@ -89,7 +94,8 @@ def test_unusable_settings_are_refused():
 
 
 def test_capacity_suffices_for_play_of_the_kind_it_was_measured_on():
-    """Catches a capacity rule that counts too little; and that a large program needs fewer slots than buffers."""
+    """Catches a capacity rule that counts too little; and that a large program needs fewer slots
+    than buffers."""
     program = random_program(np.random.default_rng(0), 400)
     capacity = env.capacity_for(program)
     assert capacity < program.num_buffers
@@ -112,8 +118,8 @@ ILLEGAL = (-1, -2, 3, 7, 100, 2**31 - 1)
 
 
 def test_what_is_no_action_changes_nothing():
-    """Catches a number that is wrapped or clamped to an action: at every state of played games, alone and in a batch,
-    whatever the integer's type."""
+    """Catches a number that is wrapped or clamped to an action: at every state of played games,
+    alone and in a batch, whatever the integer's type."""
     rng = np.random.default_rng(5)
     with env.exact():
         batched, alone = jax.jit(jax.vmap(env.step, (None, None, 0))), jax.jit(env.step)
@@ -122,12 +128,19 @@ def test_what_is_no_action_changes_nothing():
         state = env.reset(program, slots)
         while not state.over:
             illegal = np.flatnonzero(~np.asarray(state.position.legal))
-            unwanted = np.resize([*ILLEGAL, *illegal], len(ILLEGAL) + 2)  # one shape is compiled once
+            # one shape is compiled once
+            unwanted = np.resize([*ILLEGAL, *illegal], len(ILLEGAL) + 2)
             after, rewards = batched(program, state, jnp.array(unwanted, jnp.int32))
             assert not np.asarray(rewards).any()
-            jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, np.broadcast_to(b, a.shape)), after, state)
+            jax.tree.map(
+                lambda a, b: np.testing.assert_array_equal(a, np.broadcast_to(b, a.shape)),
+                after,
+                state,
+            )
             for number in (jnp.int64(2**40), jnp.int8(-128)):
                 unchanged, reward = alone(program, state, number)
                 assert reward == 0
                 jax.tree.map(np.testing.assert_array_equal, unchanged, state)
-            state, _ = alone(program, state, jnp.int32(rng.choice(np.flatnonzero(state.position.legal))))
+            state, _ = alone(
+                program, state, jnp.int32(rng.choice(np.flatnonzero(state.position.legal)))
+            )

@@ -27,7 +27,8 @@ def poor_agent(monkeypatch):
 
 
 def test_searches_go_on_from_the_best_and_are_named(poor_agent):
-    """Would catch a learner that ends behind a rule beside it, and a search's mapping under the learner's name."""
+    """Would catch a learner that ends behind a rule beside it, and a search's mapping under the
+    learner's name."""
     program = hard_program(1, 30)
     start = methods.solve(program, "greedy-tuned").solution
     _, rng = problem.problem("mmap").begin(program, 0)
@@ -35,7 +36,9 @@ def test_searches_go_on_from_the_best_and_are_named(poor_agent):
     assert result.by in methods.GOING_ON and result.metrics["updates"] == 3.0
     assert methods.PROBLEM.value(program, result.solution) >= methods.PROBLEM.value(program, start)
     assert validate(program, result.solution).valid
-    assert result.metrics["return"] == pytest.approx(validate(program, result.solution).costs["return"])
+    assert result.metrics["return"] == pytest.approx(
+        validate(program, result.solution).costs["return"]
+    )
     shares = sum(methods.GOING_ON.values())
     assert poor_agent[0].limit_samples == int((1.0 - shares) * 2000) and result.samples > 7
 

@@ -16,9 +16,15 @@ from learned_mapping.mmap.validate import validate
 from mmap_games import hard_program
 
 AGENT = (
-    "muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only", "imitation",
+    "muzero",
+    "muzero-demonstration",
+    "muzero-no-backup",
+    "muzero-frozen",
+    "search-only",
+    "learning-only",
+    "imitation",
     "ppo",
-)  # fmt: skip
+)
 """Held to the same in `tests/mmap/agent` and `tests/test_conformance.py`."""
 CLASSICAL = [method for method in METHODS if method not in AGENT]
 
@@ -32,7 +38,11 @@ def test_solutions_are_valid_and_repeatable(method):
     assert verdict.valid, str(verdict)
     for cost in ("return", "saving_s", "latency_s"):
         assert verdict.costs[cost] == pytest.approx(result.metrics[cost], rel=1e-9)
-    assert result.curve["y"][-1] == pytest.approx(result.metrics["return"], rel=1e-12) == max(result.curve["y"])
+    assert (
+        result.curve["y"][-1]
+        == pytest.approx(result.metrics["return"], rel=1e-12)
+        == max(result.curve["y"])
+    )
     assert 0 < result.samples <= 120
     again = solve(program, method, seed=3, samples=120)
     assert again.solution == result.solution and again.curve["y"] == result.curve["y"]
@@ -45,9 +55,15 @@ def test_the_toy_is_solved():
 
 
 def test_searches_improve_on_where_they_start():
-    """One learning test: on a program with room for improvement each search beats what it starts from."""
-    program = random_program(np.random.default_rng(1), 300, alias_fraction=0.2, fast_fraction=0.1, copy_ratio=2.0)
-    values = {method: solve(program, method, seed=0, samples=1200).metrics["return"] for method in CLASSICAL}
+    """One learning test: on a program with room for improvement each search beats what it starts
+    from."""
+    program = random_program(
+        np.random.default_rng(1), 300, alias_fraction=0.2, fast_fraction=0.1, copy_ratio=2.0
+    )
+    values = {
+        method: solve(program, method, seed=0, samples=1200).metrics["return"]
+        for method in CLASSICAL
+    }
     assert values["evolution-logits"] > values["random"]
     assert values["greedy-tuned"] > values["greedy"]
     for method in ("evolution-warm", "edit-search"):
@@ -69,19 +85,26 @@ def test_centred_ranks_by_hand():
 
 
 def test_a_mapping_that_loses_time_is_told():
-    """Would catch silence where copies cost more than anything spares, and a word where they do not."""
+    """Would catch silence where copies cost more than anything spares, and a word where they do
+    not."""
     program = toy_program()
     flat = replace(program, latency_s=np.full(len(program.latency_s), 1e-6))
     actual = [solve(program, "random", seed=seed, samples=1).solution for seed in range(10)]
-    assert any("slower than leaving everything" in line for m in actual for line in PROBLEM.hints(flat, m))
+    assert any(
+        "slower than leaving everything" in line for m in actual for line in PROBLEM.hints(flat, m)
+    )
     assert PROBLEM.hints(program, solve(program, "edit-search", samples=50).solution) == []
 
 
 @pytest.mark.parametrize("method", [*CLASSICAL, "muzero-no-backup", "ppo"])
 def test_where_nothing_saves_time_nothing_is_placed(method):
-    """Would catch copies that stall a program for no gain, and a return that divides by a saving of nothing."""
+    """Would catch copies that stall a program for no gain, and a return that divides by a saving of
+    nothing."""
     program = toy_program()
-    for latency_s in (1e-6 * (1 + np.arange(len(program.latency_s)) % 2), np.full(len(program.latency_s), 1e-6)):
+    for latency_s in (
+        1e-6 * (1 + np.arange(len(program.latency_s)) % 2),
+        np.full(len(program.latency_s), 1e-6),
+    ):
         worse = replace(program, latency_s=latency_s)
         assert worse.possible_saving_s == 0
         actual = solve(worse, method, seed=1, samples=5).solution

@@ -1,4 +1,5 @@
-"""Whole games: the policies do what they say, games repeat, rewinding leads back, solutions pass the validator."""
+"""Whole games: the policies do what they say, games repeat, rewinding leads back, solutions pass
+the validator."""
 
 from dataclasses import replace
 
@@ -43,7 +44,8 @@ def same(one: play.PlayedGame, other: play.PlayedGame) -> bool:
 
 
 def test_every_policy_ends_in_a_valid_mapping(program):
-    """Catches a game that the independent judge does not accept, or whose return it computes otherwise."""
+    """Catches a game that the independent judge does not accept, or whose return it computes
+    otherwise."""
     for name, game in games(program).items():
         mapping = make_mapping(program, game.action, game.offset, game.start, game.end)
         verdict = validate(program, mapping, exact=True)
@@ -59,13 +61,20 @@ def test_games_repeat(program):
     game.play_random(np.random.default_rng(99))
     game.restart()
     game.play_preferences(np.random.default_rng(5).normal(size=(program.num_buffers, 3)))
-    fresh = played(program, play.Game.play_preferences, np.random.default_rng(5).normal(size=(program.num_buffers, 3)))
+    fresh = played(
+        program,
+        play.Game.play_preferences,
+        np.random.default_rng(5).normal(size=(program.num_buffers, 3)),
+    )
     assert same(game.played(), fresh)
 
 
 def test_preferences_are_followed_where_legal(program):
-    """Catches actions out of order: Drop preferred drops all; where NoCopy, then Copy is, Drop is the last resort."""
-    drop_all = played(program, play.Game.play_preferences, np.tile([0.0, 0.0, 1.0], (program.num_buffers, 1)))
+    """Catches actions out of order: Drop preferred drops all; where NoCopy, then Copy is, Drop is
+    the last resort."""
+    drop_all = played(
+        program, play.Game.play_preferences, np.tile([0.0, 0.0, 1.0], (program.num_buffers, 1))
+    )
     assert set(drop_all.action.tolist()) == {DROP} and drop_all.value == 0.0
     game = play.Game(program)
     while not game.over:
@@ -86,13 +95,15 @@ def test_random_play_is_uniform_over_legal_actions():
 
 
 def test_a_threshold_is_a_linear_policy(program):
-    """Catches features that mean something else than they say: a forbidding price drops everything, a price of nothing
-    drops only where nothing else is legal."""
+    """Catches features that mean something else than they say: a forbidding price drops everything,
+    a price of nothing drops only where nothing else is legal."""
     weights = np.zeros((2, play.NUM_FEATURES))
     weights[:, kernel.FEATURES.index("one")] = -1.0
     assert played(program, play.Game.play_linear_policy, weights).value == 0.0
     all_in = played(program, play.Game.play_linear_policy, -weights)
-    copy_first = played(program, play.Game.play_preferences, np.tile([1.0, 1.0, 0.0], (program.num_buffers, 1)))
+    copy_first = played(
+        program, play.Game.play_preferences, np.tile([1.0, 1.0, 0.0], (program.num_buffers, 1))
+    )
     assert same(all_in, copy_first)
 
 
@@ -111,7 +122,8 @@ def test_rewinding_leads_back(program):
 
 
 def test_wrong_use_is_refused(program):
-    """Catches a kernel run on the wrong shapes, an illegal move that goes through, a solution of half a game."""
+    """Catches a kernel run on the wrong shapes, an illegal move that goes through, a solution of
+    half a game."""
     game = play.Game(program)
     with pytest.raises(InputError, match="expected shape"):
         game.play_preferences(np.zeros((3, 3)))
@@ -138,7 +150,8 @@ def test_wrong_use_is_refused(program):
 
 
 def _mean_saving(program: Program) -> float:
-    """By the latency tables alone: the mean over buffers of what each saves placed first, a loss as 0."""
+    """By the latency tables alone: the mean over buffers of what each saves placed first, a loss as
+    0."""
     savings = []
     for b in range(program.num_buffers):
         table = program.latency_s[program.latency_offsets[program.buffer_instruction[b]] :]
@@ -150,24 +163,42 @@ def _mean_saving(program: Program) -> float:
 def _losing(program: Program, rng: np.random.Generator) -> Program:
     """The same with latencies that placements raise as often as they lower, by as much."""
     moved = program.latency_s * rng.uniform(0.2, 1.8, len(program.latency_s))
-    return replace(program, latency_s=np.where(rng.random(len(moved)) < 0.5, moved, program.latency_s))
+    return replace(
+        program, latency_s=np.where(rng.random(len(moved)) < 0.5, moved, program.latency_s)
+    )
 
 
 def test_benefits_are_measured_by_what_they_are():
-    """Catches a unit of one second on a program whose placements lose more than they save: whoever plays by benefits is
-    blind then. On every program here, and on 200 random ones, it is at most five times the mean saving of a buffer, or
-    a fifth of it; where two placements save only together it is an equal share of that."""
+    """Catches a unit of one second on a program whose placements lose more than they save: whoever
+    plays by benefits is blind then. On every program here, and on 200 random ones, it is at most
+    five times the mean saving of a buffer, or a fifth of it; where two placements save only
+    together it is an equal share of that."""
     rng = np.random.default_rng(0)
-    files = [p for folder in ("compiled", "programs") for p in sorted((data_folder() / folder).glob("*.json.gz"))]
-    stored = [read_program(p) for p in files if p.name.count(".") == 2 and p.name != "prices.json.gz"]
+    files = [
+        p
+        for folder in ("compiled", "programs")
+        for p in sorted((data_folder() / folder).glob("*.json.gz"))
+    ]
+    stored = [
+        read_program(p) for p in files if p.name.count(".") == 2 and p.name != "prices.json.gz"
+    ]
     drawn = [_losing(hard_program(seed), rng) for seed in range(200)]
     assert len(stored) >= 75 and sum(p.initial_benefit_s.mean() < 0 for p in drawn) > 20
     for program in [*stored, *drawn]:
         mean, (unit, _) = _mean_saving(program), play.Game(program).scale
         assert 0.2 * mean <= unit <= 5.0 * mean, program.name
         assert unit == pytest.approx(1.0 / tables_of(program_arrays(program)).reward_scale)
-    joint = hand_program([(0, "A", False), (0, "B", False)], sizes=dict(A=1, B=1), parameters=["A", "B"],
-                         fast_bytes=2, copy_bytes_per_s=1.0, best_s=[1.0])  # fmt: skip
+    joint = hand_program(
+        [(0, "A", False), (0, "B", False)],
+        sizes=dict(A=1, B=1),
+        parameters=["A", "B"],
+        fast_bytes=2,
+        copy_bytes_per_s=1.0,
+        best_s=[1.0],
+    )
     joint = replace(joint, latency_s=np.array([3.0, 3.0, 4.0, 1.0]))
-    assert play.Game(joint).scale[0] == 1.0 and play.Game(replace(joint, latency_s=np.ones(4))).scale[0] == 1.0
+    assert (
+        play.Game(joint).scale[0] == 1.0
+        and play.Game(replace(joint, latency_s=np.ones(4))).scale[0] == 1.0
+    )
     assert play.Game(replace(joint, latency_s=np.array([3.0, 3.0, 4.0, 2.0]))).scale[0] == 0.5

@@ -15,12 +15,17 @@ from mmap_games import hard_program
 
 
 def least_height(sizes, spans):
-    """The least height of a packing: first fit in every order, of which one is that of an optimum by its offsets."""
+    """The least height of a packing: first fit in every order, of which one is that of an optimum
+    by its offsets."""
     best = np.inf
     for order in permutations(range(len(sizes))):
         placed, top = [], 0
         for i in order:
-            rivals = [(j, o) for j, o in placed if spans[j][0] <= spans[i][1] and spans[i][0] <= spans[j][1]]
+            rivals = [
+                (j, o)
+                for j, o in placed
+                if spans[j][0] <= spans[i][1] and spans[i][0] <= spans[j][1]
+            ]
             busy = sorted((o, o + sizes[j]) for j, o in rivals)
             offset = 0
             for low, high in busy:
@@ -35,7 +40,8 @@ def least_height(sizes, spans):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_packing_is_found_where_there_is_one_and_only_there(seed):
-    """Catches a choice given up too early, or an overlap; the truth is by trying all orders of seven pieces."""
+    """Catches a choice given up too early, or an overlap; the truth is by trying all orders of
+    seven pieces."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, 7)
     spans = [tuple(sorted(rng.integers(0, 10, 2).tolist())) for _ in sizes]
@@ -55,7 +61,11 @@ def test_a_packing_is_found_where_there_is_one_and_only_there(seed):
 def test_what_is_repacked_is_valid_and_holds_no_less(seed):
     """Alias groups, updates in place, copies and stays of many lengths, judged by the validator."""
     program = hard_program(seed)
-    for base in (all_dropped(program), solve(program, "heuristic").solution, solve(program, "greedy").solution):
+    for base in (
+        all_dropped(program),
+        solve(program, "heuristic").solution,
+        solve(program, "greedy").solution,
+    ):
         actual = repack(program, base, Budget(samples=40))
         verdict = validate(program, actual)
         assert verdict.valid, verdict.violations[0]
@@ -69,5 +79,7 @@ def test_room_is_found_on_some():
     for seed in range(30):
         program = hard_program(seed)
         base = solve(program, "greedy").solution
-        more += claimed_share(program, repack(program, base, Budget(samples=40))) > claimed_share(program, base)
+        more += claimed_share(program, repack(program, base, Budget(samples=40))) > claimed_share(
+            program, base
+        )
     assert more >= 3

@@ -9,7 +9,13 @@ import pytest
 from by_hand import hand_program
 from cli_files import run
 from learned_mapping.budget import Budget
-from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping, read_mapping, write_mapping
+from learned_mapping.mmap.mapping import (
+    Mapping,
+    all_dropped,
+    make_mapping,
+    read_mapping,
+    write_mapping,
+)
 from learned_mapping.mmap.methods import PROBLEM
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
@@ -32,11 +38,15 @@ TWO_READS = hand_program([(0, "x", True), (1, "x", False), (2, "x", False), (3, 
 """x is written at step 0 and read at 1, 2 and 3."""
 PARAMETERS = hand_program([(2, "a", False), (2, "b", False), (3, "a", False)], parameters="ab")
 """a and b are read at step 2, a again at 3."""
-UPDATE = hand_program([(0, "x", True), (1, "x", False), (1, "y", True), (2, "y", False)], aliases={1: 0, 2: 0})
+UPDATE = hand_program(
+    [(0, "x", True), (1, "x", False), (1, "y", True), (2, "y", False)], aliases={1: 0, 2: 0}
+)
 """y is x updated in place at step 1."""
 
 
-def broken_rules(of: Program, *decisions: tuple[int, int, int, int], exact: bool = False) -> list[str]:
+def broken_rules(
+    of: Program, *decisions: tuple[int, int, int, int], exact: bool = False
+) -> list[str]:
     verdict = validate(of, mapping(of, *decisions), exact=exact)
     assert all(violation.culprits for violation in verdict.violations)
     return [violation.rule for violation in verdict.violations]
@@ -45,13 +55,16 @@ def broken_rules(of: Program, *decisions: tuple[int, int, int, int], exact: bool
 def test_valid_by_hand():
     """The unbroken mappings that the cases below break."""
     verdict = validate(
-        TWO_READS, mapping(TWO_READS, (KEEP, 0, 0, 3), (KEEP, 0, 2, 1), (KEEP, 0, 3, 2), (KEEP, 0, 4, 3))
+        TWO_READS,
+        mapping(TWO_READS, (KEEP, 0, 0, 3), (KEEP, 0, 2, 1), (KEEP, 0, 3, 2), (KEEP, 0, 4, 3)),
     )
     assert verdict.valid
     assert verdict.costs == {"return": 1.0, "saving_s": 4.0, "latency_s": 4.0}
     assert not broken_rules(TWO_READS, IN_HBM, IN_HBM, (COPY, 0, 1, 2), (KEEP, 0, 3, 3), exact=True)
     assert not broken_rules(PARAMETERS, (COPY, 0, 1, 2), (COPY, 4, 0, 2), (KEEP, 0, 3, 3))
-    assert not broken_rules(UPDATE, (KEEP, 0, 0, 1), (KEEP, 0, 2, 1), (KEEP, 0, 1, 2), (KEEP, 0, 3, 2), exact=True)
+    assert not broken_rules(
+        UPDATE, (KEEP, 0, 0, 1), (KEEP, 0, 2, 1), (KEEP, 0, 1, 2), (KEEP, 0, 3, 2), exact=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,25 +95,34 @@ def test_each_rule_is_named_when_broken(rule, of, decisions):
 
 def test_two_long_copies_may_not_run_together():
     """Both copies take steps 1 and 2, each half-supplied: Eq. 5 holds, Eq. 6 does not."""
-    of = hand_program([(3, "a", False), (3, "b", False)], parameters="ab", sizes={"a": 6, "b": 6}, fast_bytes=12)
+    of = hand_program(
+        [(3, "a", False), (3, "b", False)], parameters="ab", sizes={"a": 6, "b": 6}, fast_bytes=12
+    )
     assert broken_rules(of, (COPY, 0, 1, 3), (COPY, 6, 0, 3)) == [module.ONE_COPY]
 
 
 def test_an_in_place_update_may_share_its_step_only():
-    """x held one step longer than the update collides with y; so does an unrelated tensor at the same step."""
+    """x held one step longer than the update collides with y; so does an unrelated tensor at the
+    same step."""
     longer = hand_program(
-        [(0, "x", True), (1, "x", False), (1, "y", True), (2, "x", False), (2, "y", False)], aliases={1: 0, 2: 0}
+        [(0, "x", True), (1, "x", False), (1, "y", True), (2, "x", False), (2, "y", False)],
+        aliases={1: 0, 2: 0},
     )
     kept = (KEEP, 0, 0, 2), (KEEP, 0, 2, 1), (KEEP, 0, 1, 2), (KEEP, 0, 3, 2), (KEEP, 0, 3, 2)
     assert broken_rules(longer, *kept) == [module.OVERLAP]
     unrelated = hand_program([(0, "x", True), (1, "x", False), (1, "y", True), (2, "y", False)])
-    assert module.OVERLAP in broken_rules(unrelated, (KEEP, 0, 0, 1), (KEEP, 0, 2, 1), (KEEP, 0, 1, 2), (KEEP, 0, 3, 2))
+    assert module.OVERLAP in broken_rules(
+        unrelated, (KEEP, 0, 0, 1), (KEEP, 0, 2, 1), (KEEP, 0, 1, 2), (KEEP, 0, 3, 2)
+    )
 
 
 def test_exact_judges_offsets_and_copy_lengths():
-    """Physically fine, but not what the game does: a gap below, and a copy that starts a step early."""
+    """Physically fine, but not what the game does: a gap below, and a copy that starts a step
+    early."""
     assert broken_rules(TWO_READS, (KEEP, 4, 0, 3), IN_HBM, IN_HBM, IN_HBM) == []
-    assert broken_rules(TWO_READS, (KEEP, 4, 0, 3), IN_HBM, IN_HBM, IN_HBM, exact=True) == [module.LOWEST]
+    assert broken_rules(TWO_READS, (KEEP, 4, 0, 3), IN_HBM, IN_HBM, IN_HBM, exact=True) == [
+        module.LOWEST
+    ]
     early = IN_HBM, IN_HBM, IN_HBM, (COPY, 0, 1, 3)
     assert broken_rules(TWO_READS, *early) == []
     assert broken_rules(TWO_READS, *early, exact=True) == [module.LATEST]
@@ -110,7 +132,9 @@ def test_an_action_that_is_none_of_the_three_is_a_violation():
     """Only `make_mapping` refuses one; a `Mapping` can be made without."""
     mapping = all_dropped(TWO_READS)
     wrong = Mapping(np.full_like(mapping.action, 7), mapping.offset, mapping.start, mapping.end)
-    assert {violation.rule for violation in validate(TWO_READS, wrong).violations} == {module.ACTION}
+    assert {violation.rule for violation in validate(TWO_READS, wrong).violations} == {
+        module.ACTION
+    }
 
 
 def test_every_rule_has_a_case():
@@ -122,7 +146,8 @@ def test_every_rule_has_a_case():
 
 
 def test_accepts_what_the_game_plays():
-    """Catches disagreement between two readings of the rules: intervals, offsets, supplies, returns."""
+    """Catches disagreement between two readings of the rules: intervals, offsets, supplies,
+    returns."""
     for seed in range(40):
         of = hard_program(seed)
         for game in games(of, seed):
@@ -133,7 +158,8 @@ def test_accepts_what_the_game_plays():
 
 
 def test_moved_allocations_are_caught():
-    """Shifting one placed buffer of a full game by a byte breaks at least one rule in nearly every case."""
+    """Shifting one placed buffer of a full game by a byte breaks at least one rule in nearly every
+    case."""
     of = hard_program(3, 60)
     game = games(of, 3)[1]
     caught = tried = 0
@@ -141,7 +167,9 @@ def test_moved_allocations_are_caught():
         offset = game.offset.copy()
         offset[b] += 1
         tried += 1
-        caught += not validate(of, make_mapping(of, game.action, offset, game.start, game.end), exact=True).valid
+        caught += not validate(
+            of, make_mapping(of, game.action, offset, game.start, game.end), exact=True
+        ).valid
     assert tried > 10 and caught == tried
 
 
@@ -159,21 +187,32 @@ def test_files_round_trip(tmp_path):
 
 
 def piled(n):
-    """A program of n outputs that live to the end, and the mapping that puts all of them to offset 0."""
+    """A program of n outputs that live to the end, and the mapping that puts all of them to offset
+    0."""
     program = program_of_steps(
         [Step(f"i{t}", "f", [(t, True, -1)], [0], [2e-6, 1e-6]) for t in range(n)],
-        name="piled", fast_bytes=2**30, copy_bytes_per_s=1e9, tensor_names=[f"t{i}" for i in range(n)],
-        tensor_bytes=[1024] * n, tensor_is_parameter=[False] * n, tensor_is_output=[True] * n,
-    )  # fmt: skip
-    return program, make_mapping(program, np.ones(n, int), np.zeros(n, int), np.arange(n), np.full(n, n - 1))
+        name="piled",
+        fast_bytes=2**30,
+        copy_bytes_per_s=1e9,
+        tensor_names=[f"t{i}" for i in range(n)],
+        tensor_bytes=[1024] * n,
+        tensor_is_parameter=[False] * n,
+        tensor_is_output=[True] * n,
+    )
+    return program, make_mapping(
+        program, np.ones(n, int), np.zeros(n, int), np.arange(n), np.full(n, n - 1)
+    )
 
 
 def test_overlaps_are_found_by_a_sweep_and_listed_up_to_a_limit():
-    """Two thousand buffers on one place made two million lines; all pairs are still there for who asks."""
+    """Two thousand buffers on one place made two million lines; all pairs are still there for who
+    asks."""
     begin = time.process_time()
     verdict = validate(*piled(2000))
     assert time.process_time() - begin < 2
-    assert not verdict.valid and len(verdict.violations) == LISTED + 1 and len(str(verdict)) < 10_000
+    assert (
+        not verdict.valid and len(verdict.violations) == LISTED + 1 and len(str(verdict)) < 10_000
+    )
     every = validate(*piled(40), listed=None)
     assert [v.rule for v in every.violations] == [module.OVERLAP] * (40 * 39 // 2)
 
@@ -185,18 +224,23 @@ def test_check_lists_all_on_request(folder, capsys):
     write_mapping("m.json", mapping, program)
     code, out, _ = run(capsys, "check", "mmap", "p.json", "m.json")
     assert code == 1 and out.count("\n") == LISTED + 2
-    assert run(capsys, "check", "mmap", "p.json", "m.json", "--all")[1].count("\n") == 60 * 59 // 2 + 1
+    assert (
+        run(capsys, "check", "mmap", "p.json", "m.json", "--all")[1].count("\n") == 60 * 59 // 2 + 1
+    )
 
 
 def test_no_return_is_above_1():
-    """Catches a share of more than all there is: sums of seconds whose savings are a billionth of them, rounded one way
-    in what was saved and another in what can be. Everything fits here, so that the best return is 1 by definition."""
+    """Catches a share of more than all there is: sums of seconds whose savings are a billionth of
+    them, rounded one way in what was saved and another in what can be. Everything fits here, so
+    that the best return is 1 by definition."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
         uses = [use for t in range(9) for use in ((t, f"x{t}", True), (t + 1, f"x{t}", False))]
         uses = sorted(uses, key=lambda use: use[0])
         seconds, saving = rng.uniform(1, 100, 10).tolist(), float(rng.uniform(1e-9, 1e-6))
-        program = hand_program(uses, best_s=seconds, saving_s=saving, fast_bytes=1000, copy_bytes_per_s=1e9)
+        program = hand_program(
+            uses, best_s=seconds, saving_s=saving, fast_bytes=1000, copy_bytes_per_s=1e9
+        )
         solution, _ = PROBLEM.method("greedy").run(program, rng, Budget(samples=1))
         game = Game(program)
         game.play_actions(solution.action)

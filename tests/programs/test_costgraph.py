@@ -40,35 +40,52 @@ def format_costgraph(graph):
     """Text of a graph whose tensors of 0 bytes named ^NAME are control edges."""
     names, lines = dict(enumerate(graph.op_names)), []
     control = [t.startswith("^") for t in graph.tensor_names]
-    result = [[t for t in np.flatnonzero(graph.tensor_producer == op) if not control[t]] for op in names]
+    result = [
+        [t for t in np.flatnonzero(graph.tensor_producer == op) if not control[t]] for op in names
+    ]
     for op, name in names.items():
-        lines.append(f'node {{ name: "{name}" id: {op} compute_cost: {round(graph.op_seconds[op] * 1e6)}')
+        lines.append(
+            f'node {{ name: "{name}" id: {op} compute_cost: {round(graph.op_seconds[op] * 1e6)}'
+        )
         for tensor in graph.edge_tensor[graph.edge_consumer == op]:
             producer = graph.tensor_producer[tensor]
             if control[tensor]:
                 lines.append(f"  control_input: {producer}")
             else:
                 port = result[producer].index(tensor)
-                lines.append(f"  input_info {{ preceding_node: {producer} preceding_port: {port} }}")
-        lines += [f"  output_info {{ size: {graph.tensor_bytes[t]} alias_input_port: -1 }}" for t in result[op]]
+                lines.append(
+                    f"  input_info {{ preceding_node: {producer} preceding_port: {port} }}"
+                )
+        lines += [
+            f"  output_info {{ size: {graph.tensor_bytes[t]} alias_input_port: -1 }}"
+            for t in result[op]
+        ]
         final = any(graph.tensor_is_output[t] for t in result[op])
         lines.append("  is_final: true }" if final else "}")
     return "\n".join(lines) + "\n"
 
 
 def test_hand_worked_example():
-    """Would catch a wrong default, unit, port or control edge: every value is worked out by hand."""
+    """Would catch a wrong default, unit, port or control edge: every value is worked out by
+    hand."""
     graph = parse_costgraph(EXAMPLE)
     assert graph.op_names == ("root", "left", "right", "end")
     assert graph.op_seconds.tolist() == [0, 58e-6, 0, 2.0]
     sizes = dict(zip(graph.tensor_names, graph.tensor_bytes.tolist()))
     assert sizes == {"left:0": 70, "right:0": 52, "right:1": 0, "end:0": 55, "^root": 0, "^left": 0}
     assert [graph.tensor_names[i] for i in np.flatnonzero(graph.tensor_is_output)] == ["end:0"]
-    edges = {(graph.tensor_names[t], graph.op_names[c]) for t, c in zip(graph.edge_tensor, graph.edge_consumer)}
+    edges = {
+        (graph.tensor_names[t], graph.op_names[c])
+        for t, c in zip(graph.edge_tensor, graph.edge_consumer)
+    }
     assert edges == {
-        ("^root", "left"), ("^root", "right"), ("^left", "right"), ("left:0", "end"), ("right:0", "end"),
+        ("^root", "left"),
+        ("^root", "right"),
+        ("^left", "right"),
+        ("left:0", "end"),
+        ("right:0", "end"),
         ("right:1", "end"),
-    }  # fmt: skip
+    }
 
 
 RELEASED = """
@@ -110,7 +127,8 @@ node {
 
 
 def test_a_port_without_an_output_orders_and_carries_nothing():
-    """Would catch graphs of REGAL's release refused for a port that their nodes do not state, or its edge lost."""
+    """Would catch graphs of REGAL's release refused for a port that their nodes do not state, or
+    its edge lost."""
     graph = parse_costgraph(RELEASED)
     sizes = dict(zip(graph.tensor_names, graph.tensor_bytes.tolist()))
     assert sizes == {"node_0:0": 10, "node_0:3": 0, "^_SOURCE": 0}
@@ -120,7 +138,8 @@ def test_a_port_without_an_output_orders_and_carries_nothing():
 
 @pytest.mark.parametrize("piece", ['"d" ', '"d"\n', "\\n", "''"])
 def test_pieces_are_counted_before_the_parser_keeps_them(piece):
-    """Would catch a file of a few MiB that takes gigabytes, a hundred bytes for each string, line or escape."""
+    """Would catch a file of a few MiB that takes gigabytes, a hundred bytes for each string, line
+    or escape."""
     with pytest.raises(InputError, match="lines, quotes and escapes"):
         parse_costgraph('node { name: "a" device: ' + piece * 2_100_000 + "}")
 
@@ -158,14 +177,17 @@ FAULTS = [
     ('node { name: "a\\n" }', "node[0].name"),
     ('node { name: "a', "missing ending quote"),
     ('node { name: "a"\n', "line 1, node[0]: "),
-    ('node { name: "a" \n colour: 3 }', 'line 2, node[0]: Message type "Node" has no field named "colour"'),
+    (
+        'node { name: "a" \n colour: 3 }',
+        'line 2, node[0]: Message type "Node" has no field named "colour"',
+    ),
     ("edge { }", 'no field named "edge"'),
     ("node: 3", "line 1, CostGraphDef: "),
     ('node { name: "a" id: 1 id: 2 }', 'multiple "id"'),
     ('node { name: "a" id: one }', "line 1, node[0]: "),
     ('node { name: "a" id: 1.5 }', "line 1, node[0]: "),
     ('node { name: "a" id: 99999999999 }', "out of range: 99999999999"),
-    ('node { name: a }', "line 1, node[0]: "),
+    ("node { name: a }", "line 1, node[0]: "),
     ('node { name: "a" id }', 'Expected ":"'),
     ('node { name: "a" is_final: 2 }', "line 1, node[0]: "),
     ('node { name: "a" compute_cost: -1 }', "node[0].compute_cost"),
@@ -174,18 +196,23 @@ FAULTS = [
     ('node { name: "a"\noutput_info { size: -1 } }', "node[0].output_info[0].size"),
     ('node { name: "a" output_info { size: 9000000000000000000 } }', "node[0].output_info[0].size"),
     ('node { name: "a" input_info { preceding_node: 3 } }', "node[0].input_info[0].preceding_node"),
-    ('node { name: "a" }\nnode { name: "b" id: 1 input_info { preceding_port: -1 } }',
-     "node[1].input_info[0].preceding_port"),
+    (
+        'node { name: "a" }\nnode { name: "b" id: 1 input_info { preceding_port: -1 } }',
+        "node[1].input_info[0].preceding_port",
+    ),
     ('node { name: "a" control_input: [4] }', "node[0].control_input[0]"),
     ('node { name: "a" control_input: [0 0] }', 'Expected ","'),
     ('node { name: "a" control_input: 0 }', "uses its own output"),
-    ('node { name: "a" output_info { } input_info { preceding_node: 1 } }\n'
-     'node { name: "b" id: 1 output_info { } input_info { } }', "cycle"),
-    ("node { name: \"a\" } @", "got @"),
-    ("node { name: \"a\" } }", "got }"),
-    ("node > name: 3 <", 'line 1, CostGraphDef: '),
+    (
+        'node { name: "a" output_info { } input_info { preceding_node: 1 } }\n'
+        'node { name: "b" id: 1 output_info { } input_info { } }',
+        "cycle",
+    ),
+    ('node { name: "a" } @', "got @"),
+    ('node { name: "a" } }', "got }"),
+    ("node > name: 3 <", "line 1, CostGraphDef: "),
     ('node { name: "a" output_info { shape { dim { size: x } } } }', "line 1, node[0]"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "message"), FAULTS)
@@ -193,7 +220,11 @@ def test_hostile_text_is_named(text, message):
     """Would catch a fault let through, a traceback, or a message without node and field."""
     with pytest.raises(InputError) as caught:
         parse_costgraph(text)
-    assert message in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 300
+    assert (
+        message in str(caught.value)
+        and "\n" not in str(caught.value)
+        and len(str(caught.value)) < 300
+    )
 
 
 @settings(max_examples=150, deadline=None)

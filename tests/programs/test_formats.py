@@ -25,9 +25,15 @@ def program_of(value):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.sampled_from(sorted(GRAPH_FAMILIES)), st.integers(0, 2**32), st.integers(1, 60), st.booleans())
+@given(
+    st.sampled_from(sorted(GRAPH_FAMILIES)),
+    st.integers(0, 2**32),
+    st.integers(1, 60),
+    st.booleans(),
+)
 def test_graphs_survive_the_round_trip(family, seed, num_ops, timed):
-    """Would catch any field lost or changed on the way through the file, including the last bit of a float."""
+    """Would catch any field lost or changed on the way through the file, including the last bit of
+    a float."""
     graph = random_graph(np.random.default_rng(seed), family, num_ops)
     value = formats.graph_to_json(graph)
     if not timed:
@@ -42,8 +48,11 @@ def test_graphs_survive_the_round_trip(family, seed, num_ops, timed):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 120), st.integers(1, 12))
 def test_programs_survive_the_round_trip(seed, num_buffers, max_inputs):
-    """Would catch any field lost or changed on the way through the file, tables of unvaried buffers included."""
-    program = random_program(np.random.default_rng(seed), num_buffers, alias_fraction=0.3, max_inputs=max_inputs)
+    """Would catch any field lost or changed on the way through the file, tables of unvaried buffers
+    included."""
+    program = random_program(
+        np.random.default_rng(seed), num_buffers, alias_fraction=0.3, max_inputs=max_inputs
+    )
     again = program_of(formats.program_to_json(program))
     assert again.digest == program.digest
     assert formats.program_to_json(again) == formats.program_to_json(program)
@@ -77,7 +86,12 @@ def test_graphs_as_other_tools_write_them():
         tensor |= {"producer": "abcd".index(tensor["producer"]), "bytes": float(tensor["bytes"])}
         tensor["consumers"] = ["abcd".index(name) for name in tensor["consumers"]]
     graph = formats.graph_from_json(Node(value, "graph"))
-    assert graph.op_names == ("0", "1", "2", "3") and graph.tensor_bytes.tolist() == [1024, 2048, 1024, 512]
+    assert graph.op_names == ("0", "1", "2", "3") and graph.tensor_bytes.tolist() == [
+        1024,
+        2048,
+        1024,
+        512,
+    ]
     del value["ops"][0]["seconds"]
     with pytest.raises(InputError):
         formats.graph_from_json(Node(value, "graph"))

@@ -10,7 +10,8 @@ from learned_mapping.programs.synthetic import random_graph
 
 
 def diamond(**changes):
-    """a -> b, c -> d; a makes two tensors, b and c read the first, d reads b's, c's and a's second."""
+    """a -> b, c -> d; a makes two tensors, b and c read the first, d reads b's, c's and a's
+    second."""
     fields = {
         "name": "diamond",
         "op_names": ["a", "b", "c", "d"],
@@ -28,7 +29,8 @@ def diamond(**changes):
 
 
 def test_derived_arrays():
-    """Would catch a wrong adjacency: consumers, op-level edges, byte totals and the order are worked out by hand."""
+    """Would catch a wrong adjacency: consumers, op-level edges, byte totals and the order are
+    worked out by hand."""
     graph = diamond()
     assert (graph.num_ops, graph.num_tensors, graph.num_edges) == (4, 5, 5)
     assert graph.consumers(0).tolist() == [1, 2]
@@ -47,7 +49,8 @@ def test_edges_in_any_order_and_repeated_are_one_graph():
 
 
 def test_digest_sees_content_and_not_the_name():
-    """Would catch a solution being accepted for a changed instance, or refused for a renamed one."""
+    """Would catch a solution being accepted for a changed instance, or refused for a renamed
+    one."""
     assert diamond(name="other", metadata={"a": 1}).digest == diamond().digest
     assert diamond(tensor_bytes=[100, 50, 40, 30, 21]).digest != diamond().digest
     assert diamond(op_seconds=[0, 0, 0, 0]).digest != diamond(op_seconds=[0, 0, 0, 1]).digest

@@ -9,7 +9,14 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.costgraph import parse_costgraph
-from learned_mapping.programs.json_io import HALF, Node, parse_json, read_json, write_bytes, write_json
+from learned_mapping.programs.json_io import (
+    HALF,
+    Node,
+    parse_json,
+    read_json,
+    write_bytes,
+    write_json,
+)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -105,9 +112,14 @@ def test_numbers_that_are_none_name_their_field():
 
 
 def test_stale_temporary_files_go_at_the_next_write(folder):
-    """What a killed writer left stayed for good. Catches a file removed that a living one is at, that a writer on
-    another machine left or writes, or that is a user's own, whatever number stands in its name."""
-    kept = [".out.json.99999999-notes.tmp", ".notes.tmp", f".out.json.lmap-{socket.gethostname()}2-abc.tmp"]
+    """What a killed writer left stayed for good. Catches a file removed that a living one is at,
+    that a writer on another machine left or writes, or that is a user's own, whatever number stands
+    in its name."""
+    kept = [
+        ".out.json.99999999-notes.tmp",
+        ".notes.tmp",
+        f".out.json.lmap-{socket.gethostname()}2-abc.tmp",
+    ]
     for name in (f".out.json{HALF}dead.tmp", f".out.json{HALF}alive.tmp", *kept):
         (folder / name).touch()
     with open(folder / f".out.json{HALF}alive.tmp") as living:
@@ -118,10 +130,13 @@ def test_stale_temporary_files_go_at_the_next_write(folder):
 
 
 def test_a_file_is_on_the_disk_before_its_name_is(folder, monkeypatch):
-    """Catches a checkpoint that is empty after a power cut: the name reached the disk, and what it names did not."""
+    """Catches a checkpoint that is empty after a power cut: the name reached the disk, and what it
+    names did not."""
     calls = []
     for name in ("fsync", "replace"):
         real = getattr(os, name)
-        monkeypatch.setattr(os, name, lambda *given, name=name, real=real: calls.append(name) or real(*given))
+        monkeypatch.setattr(
+            os, name, lambda *given, name=name, real=real: calls.append(name) or real(*given)
+        )
     write_json(folder / "out.json", {})
     assert calls == ["fsync", "replace"]

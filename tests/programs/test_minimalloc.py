@@ -1,4 +1,5 @@
-"""MiniMalloc's files: what is read is what stands there, what is written any reader of theirs takes."""
+"""MiniMalloc's files: what is read is what stands there, what is written any reader of theirs
+takes."""
 
 import csv
 import os
@@ -16,15 +17,21 @@ from learned_mapping.mmap.methods import PROBLEM, solve
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.minimalloc import read_minimalloc, read_rows
 
-EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"  # of their README
+# of their README
+EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
 INSTANCES = sorted((data_folder() / "minimalloc").glob("*.csv"))
 
 
 def faults_of(instance, solution, capacity):
-    """What is wrong with a solution, pair by pair, read by the standard library alone; and how many are placed."""
+    """What is wrong with a solution, pair by pair, read by the standard library alone; and how many
+    are placed."""
     given = {r["id"]: r for r in csv.DictReader(instance.open())}
     placed = [(given[r["id"]], r, int(r["offset"])) for r in csv.DictReader(solution.open())]
-    faults = [r["id"] for r, s, _ in placed if any(r[key] != s[key] for key in ("id", "lower", "upper", "size"))]
+    faults = [
+        r["id"]
+        for r, s, _ in placed
+        if any(r[key] != s[key] for key in ("id", "lower", "upper", "size"))
+    ]
     for i, (a, _, x) in enumerate(placed):
         if not 0 <= x <= capacity - int(a["size"]):
             faults.append(a["id"])
@@ -36,11 +43,15 @@ def faults_of(instance, solution, capacity):
 
 
 def test_their_example_goes_in_and_out(tmp_path, capsys):
-    """Would catch a lifetime that is off by one: at full capacity everything of the example just fits."""
+    """Would catch a lifetime that is off by one: at full capacity everything of the example just
+    fits."""
     instance, out = tmp_path / "input.12.csv", tmp_path / "out.csv"
     instance.write_text(EXAMPLE)
     arguments = ["mmap", str(instance)]
-    assert main(["solve", *arguments, "--method", "packing", "--samples", "50", "--out", str(out)]) == 0
+    assert (
+        main(["solve", *arguments, "--method", "packing", "--samples", "50", "--out", str(out)])
+        == 0
+    )
     assert faults_of(instance, out, 12) == ([], 5)
     assert out.read_text().splitlines()[0] == "id,lower,upper,size,offset"
     assert main(["check", *arguments, str(out)]) == 0
@@ -48,12 +59,15 @@ def test_their_example_goes_in_and_out(tmp_path, capsys):
     assert main(["check", *arguments, str(out)]) == 1
     capsys.readouterr()
     picture = tmp_path / "picture.svg"
-    assert main(["show", str(instance), "--out", str(picture)]) == 0 and picture.stat().st_size > 1000
+    assert (
+        main(["show", str(instance), "--out", str(picture)]) == 0 and picture.stat().st_size > 1000
+    )
 
 
 @pytest.mark.parametrize("path", INSTANCES, ids=lambda path: path.name[0])
 def test_the_eleven_are_read_exactly(path, tmp_path, capsys):
-    """The rule's mapping: the judge and a check of all pairs agree, and the return is the share of the bytes."""
+    """The rule's mapping: the judge and a check of all pairs agree, and the return is the share of
+    the bytes."""
     program = read_minimalloc(path)
     rows = read_rows(path)
     assert program.num_tensors == len(rows) and program.fast_bytes == 1048576
@@ -70,7 +84,8 @@ def test_the_eleven_are_read_exactly(path, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", "BHJK")
 def test_packing_places_everything(name):
-    """Four of the eleven in a tenth of a second to one second; the rules and the game's searches place none whole."""
+    """Four of the eleven in a tenth of a second to one second; the rules and the game's searches
+    place none whole."""
     program = read_minimalloc(data_folder() / "minimalloc" / f"{name}.1048576.csv")
     result = solve(program, "packing", samples=3000)
     assert result.solution.placed.all() and validate(program, result.solution).valid
@@ -79,9 +94,13 @@ def test_packing_places_everything(name):
 
 @pytest.mark.slow
 def test_packing_places_everything_on_most():
-    """At least ten of eleven within a minute of one core each; upstream's own program places all eleven."""
+    """At least ten of eleven within a minute of one core each; upstream's own program places all
+    eleven."""
     programs = map(read_minimalloc, INSTANCES)
-    placed = [solve(program, "packing", seconds=60.0, cpu=True).solution.placed.all() for program in programs]
+    placed = [
+        solve(program, "packing", seconds=60.0, cpu=True).solution.placed.all()
+        for program in programs
+    ]
     assert sum(placed) >= 10
 
 
@@ -149,8 +168,14 @@ def test_a_solution_of_other_buffers_is_refused(tmp_path):
     path = tmp_path / "a.12.csv"
     path.write_text(EXAMPLE)
     program = read_minimalloc(path)
-    assert read_mapping(_written(tmp_path, "id,lower,upper,size,offset\n"), program) == all_dropped(program)
-    for text, named in (("b9,0,3,4,0", "line 2: id"), ("b1,0,3,5,0", "line 2: size"), ("b1,0,3,4,-1", "offset")):
+    assert read_mapping(_written(tmp_path, "id,lower,upper,size,offset\n"), program) == all_dropped(
+        program
+    )
+    for text, named in (
+        ("b9,0,3,4,0", "line 2: id"),
+        ("b1,0,3,5,0", "line 2: size"),
+        ("b1,0,3,4,-1", "offset"),
+    ):
         with pytest.raises(InputError, match=named):
             read_mapping(_written(tmp_path, f"id,lower,upper,size,offset\n{text}\n"), program)
     with pytest.raises(InputError, match="no column 'offset'"):
@@ -164,15 +189,23 @@ def _written(folder, text):
 
 
 def test_damaged_files_are_one_line(tmp_path):
-    """Two thousand files with cuts, doublings and other bytes: a program, or a fault in one line."""
-    rng, words = random.Random(0), (b",", b"\n", b"-1", b"1e9", b"99999999999999999999", b'"', b"\x00", b"\xff", b"nan")
+    """Two thousand files with cuts, doublings and other bytes: a program, or a fault in one
+    line."""
+    rng, words = (
+        random.Random(0),
+        (b",", b"\n", b"-1", b"1e9", b"99999999999999999999", b'"', b"\x00", b"\xff", b"nan"),
+    )
     path, read = tmp_path / "damaged.12.csv", 0
     for _ in range(int(os.environ.get("DAMAGED", "2000"))):
         data = EXAMPLE.encode()
         for _ in range(rng.randint(1, 4)):
             i, j = sorted(rng.randrange(len(data) + 1) for _ in range(2))
             j = min(j, i + rng.choice((1, 3, 10)))
-            data = data[:i] + rng.choice((b"", data[i:j] * rng.choice((2, 50)), rng.choice(words))) + data[j:]
+            data = (
+                data[:i]
+                + rng.choice((b"", data[i:j] * rng.choice((2, 50)), rng.choice(words)))
+                + data[j:]
+            )
         path.write_bytes(data)
         try:
             read += read_minimalloc(path).num_buffers >= 0

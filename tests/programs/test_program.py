@@ -11,7 +11,8 @@ from learned_mapping.programs.program import NO_ALIAS, make_program
 
 
 def three_steps(**changes):
-    """w, x -> multiply -> y; y -> update in place -> z; y is dead then; w, z -> add -> r, a result."""
+    """w, x -> multiply -> y; y -> update in place -> z; y is dead then; w, z -> add -> r, a
+    result."""
     fields = {
         "name": "three",
         "fast_bytes": 1024,
@@ -34,7 +35,8 @@ def three_steps(**changes):
 
 
 def test_derived_arrays():
-    """Would catch a wrong reading of the latency tables or live ranges: all values are worked out by hand."""
+    """Would catch a wrong reading of the latency tables or live ranges: all values are worked out
+    by hand."""
     program = three_steps()
     assert (program.num_instructions, program.num_buffers, program.num_tensors) == (3, 8, 5)
     assert program.buffer_offsets.tolist() == [0, 3, 5, 8]
@@ -50,20 +52,23 @@ def test_derived_arrays():
 
 
 def test_the_possible_saving_is_that_of_the_best_subsets():
-    """Would catch the last entry of a table taken for its least: here the instruction `add` is best with one buffer."""
+    """Would catch the last entry of a table taken for its least: here the instruction `add` is best
+    with one buffer."""
     slower = three_steps(latency_s=[8, 7, 6, 5, 4, 3, 2, 1, 4, 3, 2, 1, 9, 2, 5, 11])
     assert slower.supply_s.tolist() == [1, 1, 11]
     assert slower.possible_saving_s == 7 + 3 + 7
 
 
 def test_nothing_to_save_is_a_return_of_0():
-    """Would catch a division by 0, and a negative share, where fast memory only makes instructions slower."""
+    """Would catch a division by 0, and a negative share, where fast memory only makes instructions
+    slower."""
     program = three_steps(latency_s=[1, 2, 2, 2, 2, 2, 2, 3, 1, 2, 2, 2, 1, 2, 2, 2])
     assert program.possible_saving_s == 0.0
     for method in ("greedy", "heuristic"):
         solved = solve(program, method)
         assert solved.metrics["return"] == validate(program, solved.solution).costs["return"] == 0.0
-    assert solve(program, "greedy").metrics["saving_s"] == 0.0  # placing what makes it slower would be worse
+    # placing what makes it slower would be worse
+    assert solve(program, "greedy").metrics["saving_s"] == 0.0
 
 
 def test_another_machine():
@@ -79,7 +84,8 @@ def test_another_machine():
 
 
 def test_digest_ignores_names_of_groups():
-    """Would catch two files of one game that differ in how they number alias groups being taken for two games."""
+    """Would catch two files of one game that differ in how they number alias groups being taken for
+    two games."""
     assert three_steps(buffer_alias=[-1, -1, -1, 3, 3, -1, -1, -1]).digest == three_steps().digest
 
 
@@ -109,7 +115,10 @@ def test_benefits_are_monotone_in_random_programs():
         ({"buffer_tensor": [0, 1, 2, 2, 2, 0, 3, 4]}, "instructions[1].buffers"),
         ({"buffer_tensor": [0, 0, 2, 2, 3, 0, 3, 4]}, "instructions[0].buffers"),
         ({"buffer_tensor": [0, 1, 2, 2, 3, 0, 3, 5]}, "buffer_tensor[7]"),
-        ({"buffer_is_output": [False, False, True, False, True, True, False, True]}, "instructions[2].buffers"),
+        (
+            {"buffer_is_output": [False, False, True, False, True, True, False, True]},
+            "instructions[2].buffers",
+        ),
         ({"buffer_instruction": [0, 0, 0, 1, 1, 2, 2, 3]}, "buffer_instruction[7]"),
         ({"buffer_instruction": [0, 1, 0, 1, 1, 2, 2, 2]}, "instructions[0].buffers"),
         ({"buffer_bit": [0, 1, 1, 0, 1, -1, 0, 1]}, "instructions[0].varied"),
@@ -118,11 +127,17 @@ def test_benefits_are_monotone_in_random_programs():
         ({"latency_offsets": [0, 8, 12, 15]}, "latency_offsets"),
         ({"latency_offsets": [0, 7, 12, 16]}, "instructions[0].latency_s"),
         ({"latency_offsets": [0, 8, 12]}, "latency_offsets"),
-        ({"tensor_names": ["w", "x", "y", "z", "r", "s"], "tensor_bytes": [1, 1, 3, 3, 4, 1],
-          "tensor_is_parameter": [True, True, False, False, False, False],
-          "tensor_is_output": [False] * 6}, "tensors[5]"),
+        (
+            {
+                "tensor_names": ["w", "x", "y", "z", "r", "s"],
+                "tensor_bytes": [1, 1, 3, 3, 4, 1],
+                "tensor_is_parameter": [True, True, False, False, False, False],
+                "tensor_is_output": [False] * 6,
+            },
+            "tensors[5]",
+        ),
     ],
-)  # fmt: skip
+)
 def test_invalid_programs_are_named(changes, field):
     """Would catch an invalid program let through, or an error that names the wrong field."""
     with pytest.raises(InputError) as caught:

@@ -56,7 +56,8 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_of_the_zoo_costs_what_its_trace_costs(name, tmp_path, here):
-    """FLOP within a hundredth, bytes of weights to the byte: catches an operation under another primitive's rule."""
+    """FLOP within a hundredth, bytes of weights to the byte: catches an operation under another
+    primitive's rule."""
     example = zoo.example(name, **MODELS[name])
     traced = trace(example.function, *example.args, parameters=example.parameters)
     module, positions = lowered(example.function, example.args, example.parameters)
@@ -73,7 +74,11 @@ def mixed(weights, x):
     """Calls, branches, a sort, a scatter, a lookup, an array in the text."""
     y = jax.nn.gelu(x @ weights + np.arange(8.0, dtype=np.float32))
     y = jax.lax.cond(y[0, 0] > 0, jnp.sin, jnp.tanh, jnp.sort(y, axis=1))
-    return y.at[jnp.array([0, 2])].add(1.0), jnp.argmax(jnp.cumsum(y, 1)), jnp.take(y, jnp.array([1, 1]), axis=0)
+    return (
+        y.at[jnp.array([0, 2])].add(1.0),
+        jnp.argmax(jnp.cumsum(y, 1)),
+        jnp.take(y, jnp.array([1, 1]), axis=0),
+    )
 
 
 def test_bytecode_and_text_are_one_graph(tmp_path, here):
@@ -117,28 +122,38 @@ SAME = {
 
 @pytest.mark.parametrize("name", SAME)
 def test_an_operation_costs_what_its_primitive_does(name, tmp_path, here):
-    """Catches a running sum charged as windows, windows taken for one, and complex constants, which were not read."""
+    """Catches a running sum charged as windows, windows taken for one, and complex constants, which
+    were not read."""
     module, _ = lowered(SAME[name], (array(8, 16),))
     (tmp_path / "m.mlir").write_text(module.as_text())
     graph, traced = read_stablehlo(tmp_path / "m.mlir"), trace(SAME[name], array(8, 16))
     assert sorted(graph.op_kinds) == sorted(traced.op_kinds)
-    assert graph.op_flop.sum() == traced.op_flop.sum() and graph.op_weight_bytes.sum() == traced.op_weight_bytes.sum()
+    assert (
+        graph.op_flop.sum() == traced.op_flop.sum()
+        and graph.op_weight_bytes.sum() == traced.op_weight_bytes.sum()
+    )
 
 
 @pytest.mark.parametrize("shardy", [True, False])
 def test_what_is_computed_on_shards_counts_for_all_of_them(shardy, tmp_path, here):
-    """Catches a body that is lost whole, as ``sdy.manual_computation`` holds it, or counted for one shard alone."""
+    """Catches a body that is lost whole, as ``sdy.manual_computation`` holds it, or counted for one
+    shard alone."""
     mesh, rows = jax.sharding.AbstractMesh((4, 2), ("x", "y")), jax.P("x")
     sharded = jax.shard_map(lambda x: jnp.tanh(x @ x.T), mesh=mesh, in_specs=rows, out_specs=rows)
     jax.config.update("jax_use_shardy_partitioner", shardy)
     try:
-        lowering = jax.jit(lambda x: sharded(x) * 2).trace(array(8, 16)).lower(lowering_platforms=("cpu",))
+        lowering = (
+            jax.jit(lambda x: sharded(x) * 2).trace(array(8, 16)).lower(lowering_platforms=("cpu",))
+        )
     finally:
         jax.config.update("jax_use_shardy_partitioner", True)
     module = lowering.as_text().replace("num_partitions = 1 ", "num_partitions = 8 ")
     assert ("sdy.manual_computation" in module) == shardy
     (tmp_path / "m.mlir").write_text(module)
-    graph, traced = read_stablehlo(tmp_path / "m.mlir"), trace(lambda x: sharded(x) * 2, array(8, 16))
+    graph, traced = (
+        read_stablehlo(tmp_path / "m.mlir"),
+        trace(lambda x: sharded(x) * 2, array(8, 16)),
+    )
     assert graph.op_kinds == traced.op_kinds and graph.op_flop.tolist() == traced.op_flop.tolist()
 
 
@@ -160,7 +175,12 @@ HELPER = """func.func private @helper(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 """
-PUBLIC = HELPER.replace("{", "{{").replace("}", "}}").replace("private @helper", "@{name}").replace("negate", "tanh")
+PUBLIC = (
+    HELPER.replace("{", "{{")
+    .replace("}", "}}")
+    .replace("private @helper", "@{name}")
+    .replace("negate", "tanh")
+)
 
 
 def test_the_function_that_is_meant_is_main_or_the_public_one(tmp_path, here):
@@ -179,11 +199,14 @@ def test_the_function_that_is_meant_is_main_or_the_public_one(tmp_path, here):
 
 
 def test_what_the_binding_does_not_know_is_one_line(tmp_path, here, monkeypatch):
-    """Catches a traceback of the parser's process, told as its exit code: inside an operation and anywhere else."""
+    """Catches a traceback of the parser's process, told as its exit code: inside an operation and
+    anywhere else."""
     path = tmp_path / "m.mlir"
     path.write_text(DOUBLED)
     monkeypatch.setattr(stablehlo._Reader, "primitive", lambda *arguments: {}["no such\nattribute"])
-    with pytest.raises(InputError, match=r"line 2: stablehlo.add cannot be read \(KeyError: .no such.*attribute"):
+    with pytest.raises(
+        InputError, match=r"line 2: stablehlo.add cannot be read \(KeyError: .no such.*attribute"
+    ):
         read_stablehlo(path)
     failed = subprocess.CompletedProcess([], 1, b"", b"Traceback:\n  x\nTypeError: of no use\n")
     monkeypatch.setattr(stablehlo.subprocess, "run", lambda *arguments, **options: failed)
@@ -196,10 +219,32 @@ def test_the_commands_read_it(tmp_path, capsys):
     path, out = tmp_path / "net.mlir", tmp_path / "out.json"
     path.write_text(module.as_text())
     assert main(["trace", str(path), "--parameters", "0", "--out", str(out)]) == 0
-    assert read_graph(out).op_weight_bytes.sum() == 2 * 16 * 32 * 4 and read_graph(out).name == "net"
-    assert main(["solve", "mcm", str(path), "--chips", "2", "--method", "greedy-careful", "--out", str(out)]) == 0
+    assert (
+        read_graph(out).op_weight_bytes.sum() == 2 * 16 * 32 * 4 and read_graph(out).name == "net"
+    )
+    assert (
+        main(
+            [
+                "solve",
+                "mcm",
+                str(path),
+                "--chips",
+                "2",
+                "--method",
+                "greedy-careful",
+                "--out",
+                str(out),
+            ]
+        )
+        == 0
+    )
     assert main(["check", "mcm", str(path), str(out)]) == 0
-    for option in (["--arg", "f32[2]"], ["--check"], ["--parameters", "7"], ["--parameters", "1-x"]):
+    for option in (
+        ["--arg", "f32[2]"],
+        ["--check"],
+        ["--parameters", "7"],
+        ["--parameters", "1-x"],
+    ):
         assert main(["trace", str(path), *option, "--out", str(out)]) == 2
         assert option[0] in capsys.readouterr().err.splitlines()[-1]
 
@@ -207,16 +252,22 @@ def test_the_commands_read_it(tmp_path, capsys):
 MODULE = "module {{ func.func public @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {{\n{}\n}} }}"
 DOUBLED = MODULE.format("%0 = stablehlo.add %a, %a : tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>")
 LOOP = lowered(lambda x: jax.lax.fori_loop(0, 8, lambda i, c: c * 2, x), (array(3),))[0].as_text()
-BOMB = "module {" + "".join(
-    f"func.func private @f{i}(%a: tensor<f32>) -> tensor<f32> {{ %0 = func.call @f{i + 1}(%a) : (tensor<f32>) -> "
-    f"tensor<f32>\n %1 = func.call @f{i + 1}(%0) : (tensor<f32>) -> tensor<f32>\n return %1 : tensor<f32> }}\n"
-    for i in range(30)
-) + ("func.func private @f30(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.sine %a : tensor<f32>\n return %0 : "
-     "tensor<f32> } func.func public @main(%a: tensor<f32>) -> tensor<f32> { %0 = func.call @f0(%a) : (tensor<f32>) -> "
-     "tensor<f32>\n return %0 : tensor<f32> } }")  # fmt: skip
+BOMB = (
+    "module {"
+    + "".join(
+        f"func.func private @f{i}(%a: tensor<f32>) -> tensor<f32> {{ %0 = func.call @f{i + 1}(%a) :"
+        f" (tensor<f32>) -> tensor<f32>\n %1 = func.call @f{i + 1}(%0) : (tensor<f32>) ->"
+        " tensor<f32>\n return %1 : tensor<f32> }\n"
+        for i in range(30)
+    )
+    + "func.func private @f30(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.sine %a :"
+    " tensor<f32>\n return %0 : tensor<f32> } func.func public @main(%a: tensor<f32>) ->"
+    " tensor<f32> { %0 = func.call @f0(%a) : (tensor<f32>) -> tensor<f32>\n return %0 :"
+    " tensor<f32> } }"
+)
 SELF = (
-    "func.func public @main(%a: tensor<f32>) -> tensor<f32> { %0 = call @main(%a) : (tensor<f32>) -> tensor<f32>\n"
-    "return %0 : tensor<f32> }"
+    "func.func public @main(%a: tensor<f32>) -> tensor<f32> { %0 = call @main(%a) : (tensor<f32>)"
+    " -> tensor<f32>\nreturn %0 : tensor<f32> }"
 )
 
 
@@ -310,27 +361,38 @@ for path in sys.argv[1:]:
         print(ended, path, "", flush=True)
 print("peak", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
 """
-"""Forks the parser's process for each file, having imported what it needs once; nothing runs in it before a fork."""
+"""Forks the parser's process for each file, having imported what it needs once; nothing runs in it
+before a fork."""
 
 
 @pytest.mark.slow
 def test_damaged_files_are_refused_or_read(tmp_path):
-    """A thousand damaged files: a graph, a fault in one line, or a crash of the parser's process and nothing worse."""
-    sources = [lowered(mixed, (array(4, 8), array(6, 4)))[0].as_text().encode(), DOUBLED.encode(), LOOP.encode()]
-    sources.append(jax.export.export(jax.jit(mixed))(array(4, 8), array(6, 4)).mlir_module_serialized)
+    """A thousand damaged files: a graph, a fault in one line, or a crash of the parser's process
+    and nothing worse."""
+    sources = [
+        lowered(mixed, (array(4, 8), array(6, 4)))[0].as_text().encode(),
+        DOUBLED.encode(),
+        LOOP.encode(),
+    ]
+    sources.append(
+        jax.export.export(jax.jit(mixed))(array(4, 8), array(6, 4)).mlir_module_serialized
+    )
     rng = random.Random(0)
     count = int(os.environ.get("DAMAGED", "1000"))
     for i in range(count):
         (tmp_path / str(i)).write_bytes(damaged(rng.choice(sources), rng))
     paths = [str(tmp_path / str(i)) for i in range(count)]
     command = [sys.executable, "-c", SERVER, *paths]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
+    )
     *lines, peak = done.stdout.splitlines()
     codes = collections.Counter(int(line.split()[0]) for line in lines)
     print(codes, peak, [line for line in lines if line.split()[0] not in "02"][:5])
     assert sum(codes.values()) == count, "a fault has more than one line"
     assert set(codes) <= {0, 2, -4, -6, -9, -11, -14} and codes[2] > 0.5 * count
     assert int(peak.split()[1]) < MEMORY_BYTES >> 20
-    for path in (line.split()[1] for line in lines if line.startswith("-14 ")):  # the parser goes on for ever
+    # the parser goes on for ever
+    for path in (line.split()[1] for line in lines if line.startswith("-14 ")):
         with pytest.raises(InputError, match="is not parsed after 20 s"):
             read_stablehlo(path)

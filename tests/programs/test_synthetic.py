@@ -1,4 +1,5 @@
-"""Generators: everyone's property tests rest on them, so they must be valid, exact in size and reproducible."""
+"""Generators: everyone's property tests rest on them, so they must be valid, exact in size and
+reproducible."""
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 300))
 def test_random_programs_are_valid_and_exact(seed, num_buffers):
-    """Would catch a generator that breaks data flow (make_program validates) or misses the size asked for."""
+    """Would catch a generator that breaks data flow (make_program validates) or misses the size
+    asked for."""
     program = random_program(np.random.default_rng(seed), num_buffers)
     assert program.num_buffers == num_buffers
     assert np.all(program.slow_s >= program.supply_s) and program.supply_s.min() > 0
@@ -36,7 +38,8 @@ def test_difficulty_knobs_hold():
 
 
 def test_updated_tensors_die_and_groups_chain():
-    """Would catch a read of a tensor after its in-place update, and a generator that never makes long groups."""
+    """Would catch a read of a tensor after its in-place update, and a generator that never makes
+    long groups."""
     program = random_program(np.random.default_rng(1), 2000, alias_fraction=0.4, alias_chain=0.9)
     members: dict[int, list[int]] = {}
     for buffer, group in enumerate(program.buffer_alias.tolist()):
@@ -67,7 +70,8 @@ def test_wide_instructions_leave_small_buffers_unvaried():
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(sorted(GRAPH_FAMILIES)), st.integers(0, 2**32), st.integers(1, 150))
 def test_random_graphs_are_valid_and_exact(family, seed, num_ops):
-    """Would catch a family that makes cycles (make_graph validates), misses the size, or drops an op."""
+    """Would catch a family that makes cycles (make_graph validates), misses the size, or drops an
+    op."""
     graph = random_graph(np.random.default_rng(seed), family, num_ops)
     assert graph.num_ops == num_ops
     assert graph.op_seconds.min() > 0 and graph.tensor_bytes.min() > 0
@@ -76,7 +80,8 @@ def test_random_graphs_are_valid_and_exact(family, seed, num_ops):
 
 
 def test_families_have_their_shape():
-    """Would catch two names for one family: towers fan out once, series-parallel graphs have one source and sink."""
+    """Would catch two names for one family: towers fan out once, series-parallel graphs have one
+    source and sink."""
     rng = np.random.default_rng(5)
     towers = random_graph(rng, "towers", 100)
     fan_out = np.bincount(towers.op_edges[:, 0], minlength=100)

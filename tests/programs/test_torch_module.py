@@ -1,4 +1,5 @@
-"""Torch modules as graphs, where torch is installed: weights, FLOP by torch's own counter, and what is refused."""
+"""Torch modules as graphs, where torch is installed: weights, FLOP by torch's own counter, and what
+is refused."""
 
 import json
 
@@ -73,12 +74,15 @@ def total(graph, field, kinds=()):
 
 @pytest.mark.parametrize("name", ["convolutions", "transformer", "recurrent"])
 def test_weights_and_flop_are_torchs(models, name):
-    """Every parameter counts once in the model's size; contractions have the FLOP that torch counts itself."""
+    """Every parameter counts once in the model's size; contractions have the FLOP that torch counts
+    itself."""
     from torch.utils.flop_counter import FlopCounterMode
 
     module, args = load_example(f"{models}:{name}")[:2]
     graph = traced(f"{models}:{name}")
-    assert graph["metadata"]["parameter_bytes"] == sum(p.numel() * p.element_size() for p in module.parameters())
+    assert graph["metadata"]["parameter_bytes"] == sum(
+        p.numel() * p.element_size() for p in module.parameters()
+    )
     assert graph["metadata"].get("unknown_ops", {}) == {}
     if name != "recurrent":  # the counter does not know a fused recurrent layer
         assert total(graph, "weight_bytes") == graph["metadata"]["parameter_bytes"]
@@ -92,7 +96,16 @@ def test_a_dense_layer_is_what_jax_makes_of_it(models, tmp_path):
     """Would catch a contraction or a bias that costs something else than in JAX."""
     (tmp_path / "ours.py").write_text("def dense(w, b, x):\n    return x @ w + b\n")
     torchs = traced(f"{models}:dense", "--arg", "f32[8,512]")
-    args = ["--arg", "f32[512,256]", "--arg", "f32[256]", "--arg", "f32[8,512]", "--parameters", "0,1"]
+    args = [
+        "--arg",
+        "f32[512,256]",
+        "--arg",
+        "f32[256]",
+        "--arg",
+        "f32[8,512]",
+        "--parameters",
+        "0,1",
+    ]
     jaxs = traced("ours.py:dense", *args)
     assert total(torchs, "weight_bytes") == total(jaxs, "weight_bytes") == 4 * (512 * 256 + 256)
     assert total(torchs, "flop") == 2 * 8 * 512 * 256  # torch counts no bias
@@ -124,14 +137,31 @@ def graph_of(function, *args, **more):
     return trace_module(Module(), args, **more)
 
 
-LINES, COLUMN, CUBE, IMAGE = [shape(4, 16)], [shape(1024, 1)], [shape(1, 4, 8, 8, 8)], [shape(1, 4, 8, 64)]
+LINES, COLUMN, CUBE, IMAGE = (
+    [shape(4, 16)],
+    [shape(1024, 1)],
+    [shape(1, 4, 8, 8, 8)],
+    [shape(1, 4, 8, 64)],
+)
 WAVES, TALL, SQUARE = [shape(8, 33, dtype="complex64")], [shape(6, 4)], [shape(4, 4)]
 ROWS = [shape(1000, 8), shape(5, dtype="int32"), shape(5, 8)]
 PAIRS = [
     ("sort", 10240, COLUMN, lambda t, x: x.sort(0)[0], lambda x: jnp.sort(x, 0)),
-    ("sort", 10240, COLUMN, lambda t, x: t.sort(x, stable=True, dim=-2)[0], lambda x: jnp.sort(x, 0)),
+    (
+        "sort",
+        10240,
+        COLUMN,
+        lambda t, x: t.sort(x, stable=True, dim=-2)[0],
+        lambda x: jnp.sort(x, 0),
+    ),
     ("sort", 1024, COLUMN, lambda t, x: x.argsort(), jnp.argsort),
-    ("top_k", 3072, COLUMN, lambda t, x: x.topk(k=8, dim=0)[0], lambda x: lax.top_k(x, 8, axis=0)[0]),
+    (
+        "top_k",
+        3072,
+        COLUMN,
+        lambda t, x: x.topk(k=8, dim=0)[0],
+        lambda x: lax.top_k(x, 8, axis=0)[0],
+    ),
     ("fft", 7680, WAVES, lambda t, x: t.fft.irfft(x), jnp.fft.irfft),
     ("fft", 11520, WAVES, lambda t, x: t.fft.irfft2(x), jnp.fft.irfft2),
     ("fft", 7680, [shape(8, 64)], lambda t, x: t.fft.rfft(x), jnp.fft.rfft),
@@ -143,7 +173,13 @@ PAIRS = [
     ("", 2048, IMAGE, lambda t, x: t.nn.AvgPool2d((2,))(x), pooled(1, 1, 2, 2)),
     ("", 2048, CUBE, lambda t, x: t.nn.AvgPool3d(2)(x), pooled(1, 1, 2, 2, 2)),
     ("", 2048, IMAGE, lambda t, x: t.nn.AdaptiveMaxPool2d(1)(x), lambda x: x.max((2, 3))),
-    ("scatter-add", 40, ROWS, lambda t, x, i, u: x.index_add(0, i, u), lambda x, i, u: x.at[i].add(u)),
+    (
+        "scatter-add",
+        40,
+        ROWS,
+        lambda t, x, i, u: x.index_add(0, i, u),
+        lambda x, i, u: x.at[i].add(u),
+    ),
     ("scatter", 0, ROWS, lambda t, x, i, u: x.index_put((i,), u), lambda x, i, u: x.at[i].set(u)),
     ("integer_pow", 64, LINES, lambda t, x: x**2, lambda x: x**2),
     ("integer_pow", 64, LINES, lambda t, x: x**-3, lambda x: x**-3),
@@ -154,29 +190,53 @@ PAIRS = [
     ("cholesky", 64 / 3, SQUARE, lambda t, x: t.linalg.cholesky(x), jnp.linalg.cholesky),
     ("qr", 448 / 3, TALL, lambda t, x: t.linalg.qr(x), jnp.linalg.qr),
     ("svd", 1920, TALL, lambda t, x: t.linalg.svd(x), jnp.linalg.svd),
-    ("svd", 896 / 3, TALL, lambda t, x: t.linalg.svdvals(x), lambda x: jnp.linalg.svd(x, compute_uv=False)),
+    (
+        "svd",
+        896 / 3,
+        TALL,
+        lambda t, x: t.linalg.svdvals(x),
+        lambda x: jnp.linalg.svd(x, compute_uv=False),
+    ),
     ("eigh", 576, SQUARE, lambda t, x: t.linalg.eigh(x), jnp.linalg.eigh),
     ("eig", 1600, SQUARE, lambda t, x: t.linalg.eig(x), jnp.linalg.eig),
     ("eig", 640, SQUARE, lambda t, x: t.linalg.eigvals(x), jnp.linalg.eigvals),
     ("lu", 128 / 3, SQUARE, lambda t, x: t.linalg.lu_factor(x), jax.scipy.linalg.lu_factor),
-    ("triangular_solve", 32, [*SQUARE, shape(4, 2)], lambda t, a, b: t.linalg.solve_triangular(a, b, upper=True),
-     jax.scipy.linalg.solve_triangular),
+    (
+        "triangular_solve",
+        32,
+        [*SQUARE, shape(4, 2)],
+        lambda t, a, b: t.linalg.solve_triangular(a, b, upper=True),
+        jax.scipy.linalg.solve_triangular,
+    ),
     ("", 64, LINES, lambda t, x: x.max(1)[0], lambda x: x.max(1)),
     ("", 64, LINES, lambda t, x: x.min(), lambda x: x.min()),
     ("", 64, LINES * 2, lambda t, x, y: t.max(x, y), jnp.maximum),
     ("", 138, LINES, lambda t, x: t.linalg.norm(x), jnp.linalg.norm),
     ("", 192, LINES, lambda t, x: t.nn.LeakyReLU()(x), jax.nn.leaky_relu),
     ("", 960, LINES, lambda t, x: t.nn.ELU()(x), jax.nn.elu),
-    ("", 564, [*LINES, shape(16)], lambda t, x, w: t.nn.functional.layer_norm(x, (16,), w, w), layer_norm),
-    ("", 304, [*LINES, shape(16)], lambda t, x, w: t.nn.functional.rms_norm(x, (16,), w, 1e-5),
-     lambda x, w: x * lax.rsqrt((x**2).mean(-1, keepdims=True) + 1e-5) * w),
-]  # fmt: skip
-"""Kind of op, or all of them; its FLOP; abstract arrays; the function in torch; the function in JAX."""
+    (
+        "",
+        564,
+        [*LINES, shape(16)],
+        lambda t, x, w: t.nn.functional.layer_norm(x, (16,), w, w),
+        layer_norm,
+    ),
+    (
+        "",
+        304,
+        [*LINES, shape(16)],
+        lambda t, x, w: t.nn.functional.rms_norm(x, (16,), w, 1e-5),
+        lambda x, w: x * lax.rsqrt((x**2).mean(-1, keepdims=True) + 1e-5) * w,
+    ),
+]
+"""Kind of op, or all of them; its FLOP; abstract arrays; the function in torch; the function in
+JAX."""
 
 
 @pytest.mark.parametrize(("kind", "flop", "args", "theirs", "ours"), PAIRS)
 def test_an_operation_costs_what_it_costs_in_jax(kind, flop, args, theirs, ours):
-    """Would catch an axis, a length, a window or an exponent that is not read, and an operation without a primitive."""
+    """Would catch an axis, a length, a window or an exponent that is not read, and an operation
+    without a primitive."""
     for graph in (graph_of(theirs, *args), trace(ours, *args)):
         assert "unknown_ops" not in graph.metadata
         counted = [f for k, f in zip(graph.op_kinds, graph.op_flop.tolist()) if k == (kind or k)]
@@ -184,14 +244,17 @@ def test_an_operation_costs_what_it_costs_in_jax(kind, flop, args, theirs, ours)
 
 
 def test_an_operand_that_is_used_twice_counts_twice():
-    """Would catch a scatter that loses its update, which would be a selection; each use is one operand."""
-    graph = graph_of(lambda t, x, i: x.scatter_add(0, i.long(), x), shape(8, 3), shape(8, 3, dtype="int32"))
+    """Would catch a scatter that loses its update, which would be a selection; each use is one
+    operand."""
+    graph = graph_of(
+        lambda t, x, i: x.scatter_add(0, i.long(), x), shape(8, 3), shape(8, 3, dtype="int32")
+    )
     assert graph.op_flop.tolist()[-1] == 24 and graph.op_kinds[-1] == "scatter-add"
 
 
 def test_checked_linear_algebra_is_read_through_its_check():
-    """Would catch the refusal of an operation whose errors are checked, a check that becomes an op, an input or an
-    output, and a solver of unknown cost that is not told of."""
+    """Would catch the refusal of an operation whose errors are checked, a check that becomes an op,
+    an input or an output, and a solver of unknown cost that is not told of."""
     solver = lambda t, x, y: t.linalg.solve(t.linalg.cholesky(x), y)  # noqa: E731
     graph = graph_of(solver, *SQUARE, shape(4, 2), parameters=[0])
     assert sorted(graph.op_kinds) == ["_linalg_solve_ex", "cholesky", "input"]
@@ -200,7 +263,8 @@ def test_checked_linear_algebra_is_read_through_its_check():
 
 
 def test_odd_operations_and_programs(models):
-    """Scatters, selections, transforms and scans cost something known; a program comes of a module as well."""
+    """Scatters, selections, transforms and scans cost something known; a program comes of a module
+    as well."""
     graph = traced(f"{models}:odd")
     assert {"scatter", "sort", "top_k", "fft", "cumsum"} <= {op["kind"] for op in graph["ops"]}
     assert "unknown_ops" not in graph["metadata"]
@@ -249,4 +313,7 @@ def test_onnx_comes_in_as_a_torch_module(tmp_path, monkeypatch):
     (tmp_path / "their_onnx.py").write_text(ONNX)
     monkeypatch.chdir(tmp_path)
     graph = traced("their_onnx.py:model")
-    assert total(graph, "flop", ("dot_general",)) == 2 * 4 * 16 * 8 and total(graph, "weight_bytes") == 4 * 16 * 8
+    assert (
+        total(graph, "flop", ("dot_general",)) == 2 * 4 * 16 * 8
+        and total(graph, "weight_bytes") == 4 * 16 * 8
+    )

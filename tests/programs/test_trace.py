@@ -35,7 +35,8 @@ WEIGHTS = {"w": array(5, 3), "b": array(3)}
 
 
 def test_a_dense_layer():
-    """Would catch parameters left as ops, a broadcast of one not folded, or wrong bytes: all worked out by hand."""
+    """Would catch parameters left as ops, a broadcast of one not folded, or wrong bytes: all worked
+    out by hand."""
     graph = trace(dense, WEIGHTS, array(7, 5), parameters=0)
     assert graph.op_kinds == ("input", "dot_general", "add", "max")
     assert graph.op_weight_bytes.tolist() == [0, 60, 12, 0]
@@ -55,7 +56,8 @@ def test_positions_that_do_not_fit_are_input_errors(positions):
 
 
 def test_calls_are_inlined():
-    """Would catch a nested call left as one opaque op: jit, custom derivatives, rematerialisation and vmap."""
+    """Would catch a nested call left as one opaque op: jit, custom derivatives, rematerialisation
+    and vmap."""
 
     @jax.custom_vjp
     def double(x):
@@ -76,7 +78,10 @@ def test_a_function_called_twice_closes_over_its_arrays_once():
     w = jnp.ones((16, 16))
     layer = jax.jit(lambda x: x @ w)
     once = schedule(lambda x: (x @ w) @ w, array(4, 16), machine=MemoryHierarchy(), name="once")
-    for function in (lambda x: layer(layer(x)), lambda x: lax.fori_loop(0, 2, lambda i, y: layer(y), x)):
+    for function in (
+        lambda x: layer(layer(x)),
+        lambda x: lax.fori_loop(0, 2, lambda i, y: layer(y), x),
+    ):
         program = schedule(function, array(4, 16), machine=MemoryHierarchy(), name="twice")
         assert sum(program.tensor_is_parameter) == sum(once.tensor_is_parameter) == 2  # x and w
 
@@ -92,14 +97,17 @@ def test_dead_code_and_unused_inputs_are_dropped():
 
 
 def test_loops_are_unrolled():
-    """Would catch a lost carry or a wrong order: the graph of a scan is that of the loop written out."""
+    """Would catch a lost carry or a wrong order: the graph of a scan is that of the loop written
+    out."""
 
     def body(carry, x):
         carry = jnp.tanh(carry * x)
         return carry, carry
 
     for reverse in (False, True):
-        graph = trace(lambda c, xs, r=reverse: lax.scan(body, c, xs, reverse=r), array(4), array(3, 4))
+        graph = trace(
+            lambda c, xs, r=reverse: lax.scan(body, c, xs, reverse=r), array(4), array(3, 4)
+        )
         assert kinds(graph) == {"input": 2, "slice": 3, "mul": 3, "tanh": 3, "concatenate": 1}
         first = next(i for i, kind in enumerate(graph.op_kinds) if kind == "slice")
         assert graph.op_names[first].startswith(f"scan.{2 if reverse else 0}/")
@@ -121,7 +129,11 @@ def test_a_long_loop_says_its_limit():
     assert trace(run, array(4), unroll_limit=200).num_ops == 201
     with pytest.raises(InputError) as caught:
         trace(run, array(4), unroll_limit=199)
-    assert "200" in str(caught.value) and "199" in str(caught.value) and "--unroll-limit" in str(caught.value)
+    assert (
+        "200" in str(caught.value)
+        and "199" in str(caught.value)
+        and "--unroll-limit" in str(caught.value)
+    )
 
 
 def test_data_dependent_loops_are_refused_and_branches_are_not():
@@ -133,7 +145,8 @@ def test_data_dependent_loops_are_refused_and_branches_are_not():
 
 
 def test_loops_within_loops_have_a_limit_together(monkeypatch):
-    """Would catch a thousand rounds of a thousand, each within its own limit, that fill the memory."""
+    """Would catch a thousand rounds of a thousand, each within its own limit, that fill the
+    memory."""
 
     def counted(rounds, body, x):
         return lax.while_loop(lambda s: s[0] < rounds, lambda s: (s[0] + 1, body(s[1])), (0, x))[1]
@@ -142,7 +155,9 @@ def test_loops_within_loops_have_a_limit_together(monkeypatch):
     with pytest.raises(InputError, match="make more than 500 operations"):
         trace(lambda x: counted(20, lambda y: counted(20, jnp.sin, y), x), array(4))
     with pytest.raises(InputError, match="above the limit of 1000"):
-        trace(lambda x: counted(20, lambda y: counted(20, jnp.sin, y), x), array(4), unroll_limit=1000)
+        trace(
+            lambda x: counted(20, lambda y: counted(20, jnp.sin, y), x), array(4), unroll_limit=1000
+        )
 
 
 @pytest.mark.parametrize(
@@ -161,16 +176,23 @@ def test_loops_within_loops_have_a_limit_together(monkeypatch):
     ],
 )
 def test_a_while_loop_that_counts_has_its_rounds(test, change, rounds):
-    """Would catch one round too many or too few, by direction, step and side, and an endless loop laid out."""
+    """Would catch one round too many or too few, by direction, step and side, and an endless loop
+    laid out."""
 
     def run(x):
-        return lax.while_loop(lambda s: test(s[0]), lambda s: (change(s[0]), jnp.sin(s[1])), (0, x))[1]
+        return lax.while_loop(
+            lambda s: test(s[0]), lambda s: (change(s[0]), jnp.sin(s[1])), (0, x)
+        )[1]
 
     if rounds is None:
         with pytest.raises(InputError, match="trip count"):
             trace(run, array(4))
     else:
-        assert flatten(run, array(4)).operations == [] if not rounds else kinds(trace(run, array(4)))["sin"] == rounds
+        assert (
+            flatten(run, array(4)).operations == []
+            if not rounds
+            else kinds(trace(run, array(4)))["sin"] == rounds
+        )
 
 
 def written(x, y):
@@ -208,14 +230,24 @@ def in_a_choice(x, y):
         (written, {"dot_general": 1, "get": 1, "mul": 1, "swap": 1, "add": 2}),
         (in_a_loop, {"get": 3, "mul": 3, "swap": 3, "dot_general": 1}),
         (in_a_choice, {"dot_general": 1, "select_n": 1, "gt": 1}),
-        (lambda x, y: (io_callback(lambda _: None, None, x @ y, ordered=True), x + 1)[1], {"dot_general": 1, "add": 1}),
-        (lambda x, y: (jax.debug.print("{}", x @ y), x + 1)[1], {"dot_general": 1, "debug_print": 1, "add": 1}),
-        (lambda x, y: (jax.debug.callback(print, x @ y, ordered=True), x + 1)[1], {"dot_general": 1, "add": 1}),
+        (
+            lambda x, y: (io_callback(lambda _: None, None, x @ y, ordered=True), x + 1)[1],
+            {"dot_general": 1, "add": 1},
+        ),
+        (
+            lambda x, y: (jax.debug.print("{}", x @ y), x + 1)[1],
+            {"dot_general": 1, "debug_print": 1, "add": 1},
+        ),
+        (
+            lambda x, y: (jax.debug.callback(print, x @ y, ordered=True), x + 1)[1],
+            {"dot_general": 1, "add": 1},
+        ),
         (lambda x, y: (jnp.sin(x @ y), x + 1)[1], {"add": 1}),
     ],
 )
 def test_effects_keep_what_feeds_them(function, expected):
-    """Would catch a write into a reference, or what a callback is given, dropped as dead code; and dead code kept."""
+    """Would catch a write into a reference, or what a callback is given, dropped as dead code; and
+    dead code kept."""
     counts = kinds(trace(function, array(8, 8), array(8, 8)))
     assert expected.items() <= counts.items()
     assert ("dot_general" in counts) == ("dot_general" in expected)
@@ -236,17 +268,32 @@ def test_a_reference_that_outlives_the_call_keeps_its_last_value():
 
 
 def test_a_choice_between_literals_reads_its_condition():
-    """Would catch a condition dropped because both branches give numbers, and a selection between equal ones."""
-    graph = trace(lambda p, x: lax.cond(p, lambda: 1.0, lambda: 2.0) * x, array(dtype=jnp.bool_), array(4, 4))
+    """Would catch a condition dropped because both branches give numbers, and a selection between
+    equal ones."""
+    graph = trace(
+        lambda p, x: lax.cond(p, lambda: 1.0, lambda: 2.0) * x, array(dtype=jnp.bool_), array(4, 4)
+    )
     assert "select_n" in graph.op_kinds and graph.op_kinds.count("input") == 2
-    same = trace(lambda p, x: lax.cond(p, lambda: 1.0, lambda: 1.0) * x, array(dtype=jnp.bool_), array(4, 4))
+    same = trace(
+        lambda p, x: lax.cond(p, lambda: 1.0, lambda: 1.0) * x, array(dtype=jnp.bool_), array(4, 4)
+    )
     assert same.op_kinds == ("input", "mul")
 
 
 @pytest.mark.parametrize(
-    ("dtype", "size"), [("int4", 1024), ("uint4", 1024), ("int2", 512), ("float4_e2m1fn", 1024), ("int8", 2048),
-                        ("float6_e2m3fn", 1536), ("float8_e4m3fn", 2048), ("bool", 2048), ("bfloat16", 4096)]
-)  # fmt: skip
+    ("dtype", "size"),
+    [
+        ("int4", 1024),
+        ("uint4", 1024),
+        ("int2", 512),
+        ("float4_e2m1fn", 1024),
+        ("int8", 2048),
+        ("float6_e2m3fn", 1536),
+        ("float8_e4m3fn", 2048),
+        ("bool", 2048),
+        ("bfloat16", 4096),
+    ],
+)
 def test_types_of_fewer_than_eight_bits_are_packed(dtype, size):
     """Would catch a byte for half a byte, or a bit for a byte."""
     graph = trace(lambda x: x.astype(jnp.float32), array(64, 32, dtype=jnp.dtype(dtype)))
@@ -254,7 +301,8 @@ def test_types_of_fewer_than_eight_bits_are_packed(dtype, size):
 
 
 def test_arrays_in_the_programs_text_are_weights():
-    """Would catch closed-over arrays lost where JAX keeps them in the program instead of beside it."""
+    """Would catch closed-over arrays lost where JAX keeps them in the program instead of beside
+    it."""
     table = np.ones((256, 256), np.float32)
 
     def run(x):
@@ -272,7 +320,8 @@ def test_arrays_in_the_programs_text_are_weights():
 
 
 def test_shared_parameters_are_held_by_each_user_and_closures_count():
-    """Would catch weights counted once for two ops that each must hold them, and captured arrays left as ops."""
+    """Would catch weights counted once for two ops that each must hold them, and captured arrays
+    left as ops."""
     table = jnp.ones((3, 3))
     graph = trace(lambda w, x: (x @ w) @ w.T @ table, array(3, 3), array(2, 3), parameters=0)
     assert graph.op_weight_bytes.tolist() == [0, 36, 36, 36]
@@ -286,7 +335,8 @@ def test_a_part_of_a_parameter_weighs_its_part():
 
 
 def test_an_unrolled_scan_costs_what_its_steps_cost():
-    """Would catch each step charged for the whole sequence that it takes a slice of: quadratic in the steps."""
+    """Would catch each step charged for the whole sequence that it takes a slice of: quadratic in
+    the steps."""
 
     def body(carry, x):
         carry = jnp.tanh(carry + x)
@@ -294,22 +344,31 @@ def test_an_unrolled_scan_costs_what_its_steps_cost():
 
     def seconds(steps):
         graph = trace(lambda c, xs: lax.scan(body, c, xs), array(4096), array(steps, 4096))
-        return op_seconds(graph, DevicePair()).sum(), op_times(graph_work(graph), ChipPackage(op_overhead_s=0)).sum()
+        return (
+            op_seconds(graph, DevicePair()).sum(),
+            op_times(graph_work(graph), ChipPackage(op_overhead_s=0)).sum(),
+        )
 
     for once, twice in zip(seconds(32), seconds(64)):
         assert twice == pytest.approx(2 * once, rel=0.01)
 
 
 def test_a_lookup_touches_its_rows_and_an_update_in_place_what_it_writes():
-    """Would catch a whole table charged for a few of its rows, whether parameter or tensor, and a whole cache for one
-    row written; and an update that must copy what others still read charged for the row."""
+    """Would catch a whole table charged for a few of its rows, whether parameter or tensor, and a
+    whole cache for one row written; and an update that must copy what others still read charged for
+    the row."""
     rows, indices = 16 * 128 * 4, 16 * 4
     table, which = array(30_000, 128), array(16, dtype=jnp.int32)
-    for parameters, (tensors, weights) in ((0, (indices + rows, rows)), ((), (indices + 2 * rows, 0))):
+    for parameters, (tensors, weights) in (
+        (0, (indices + rows, rows)),
+        ((), (indices + 2 * rows, 0)),
+    ):
         graph = trace(lambda w, i: w.at[i].get(mode="clip"), table, which, parameters=parameters)
         op = graph.op_kinds.index("gather")
         assert (graph.op_tensor_traffic[op], graph.op_weight_traffic[op]) == (tensors, weights)
-        assert graph.op_weight_bytes[op] == (30_000 * 128 * 4 if weights else 0), "it holds all rows"
+        assert graph.op_weight_bytes[op] == (30_000 * 128 * 4 if weights else 0), (
+            "it holds all rows"
+        )
         assert graph_from_json(Node(graph_to_json(graph), "")).digest == graph.digest
 
     def write(x, row, reads_again):
@@ -318,7 +377,9 @@ def test_a_lookup_touches_its_rows_and_an_update_in_place_what_it_writes():
         return z + y if reads_again else z * 2
 
     for reads_again, expected in ((False, 3 * 32), (True, 2 * 32_000 + 32)):
-        graph = trace(lambda x, row, again=reads_again: write(x, row, again), array(1000, 8), array(1, 8))
+        graph = trace(
+            lambda x, row, again=reads_again: write(x, row, again), array(1000, 8), array(1, 8)
+        )
         assert graph.op_tensor_traffic[graph.op_kinds.index("dynamic_update_slice")] == expected
 
 
@@ -348,7 +409,8 @@ def test_constant_chains_fold_into_their_users(monkeypatch):
 
 
 def test_a_table_cut_and_joined_often_is_one_table():
-    """Would catch weights that double at each of eighty joins, past 64 bits: what folds counts once a path."""
+    """Would catch weights that double at each of eighty joins, past 64 bits: what folds counts once
+    a path."""
     table = np.ones((64, 8), np.float32)
 
     def joined(x):
@@ -379,5 +441,7 @@ def test_functions_that_cannot_be_traced():
 
 def test_traced_graphs_can_be_written():
     """Would catch a name or a number in a traced graph that its file refuses."""
-    graph = trace(jax.value_and_grad(lambda w, x: dense(w, x).sum()), WEIGHTS, array(7, 5), parameters=0)
+    graph = trace(
+        jax.value_and_grad(lambda w, x: dense(w, x).sum()), WEIGHTS, array(7, 5), parameters=0
+    )
     assert graph_from_json(Node(graph_to_json(graph), "f")).digest == graph.digest

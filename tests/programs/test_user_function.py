@@ -1,4 +1,5 @@
-"""A user's function from the command line: specifications, factories and every way to get them wrong."""
+"""A user's function from the command line: specifications, factories and every way to get them
+wrong."""
 
 import jax.numpy as jnp
 import pytest
@@ -60,9 +61,22 @@ def test_argument_specifications(text, shape, dtype):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "f32", "f32[", "f32[a]", "f32[-1]", "f32[1.5]", "f33[1]", "f32[1,,2]", "f32[9999999,9999999,9999]",
-             "[1]", "f32[" + "1," * 40 + "1]", "f32[1]x"]
-)  # fmt: skip
+    "text",
+    [
+        "",
+        "f32",
+        "f32[",
+        "f32[a]",
+        "f32[-1]",
+        "f32[1.5]",
+        "f33[1]",
+        "f32[1,,2]",
+        "f32[9999999,9999999,9999]",
+        "[1]",
+        "f32[" + "1," * 40 + "1]",
+        "f32[1]x",
+    ],
+)
 def test_bad_specifications_are_input_errors(text):
     """Would catch a traceback, or an array of another shape than the user meant."""
     with pytest.raises(InputError, match="--arg"):
@@ -70,7 +84,8 @@ def test_bad_specifications_are_input_errors(text):
 
 
 def test_functions_and_factories(user_module):
-    """Would catch parameters lost between the command line and the graph; by module, by file, by attribute."""
+    """Would catch parameters lost between the command line and the graph; by module, by file, by
+    attribute."""
     arguments = ["f32[5,3]", "f32[2,5]"]
     graphs = [
         traced(f"{user_module}:forward", arguments, parameters=[0]),

@@ -1,4 +1,5 @@
-"""Whole programs beside XLA's own count: forty functions of twelve families, the differences explained by name."""
+"""Whole programs beside XLA's own count: forty functions of twelve families, the differences
+explained by name."""
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +38,12 @@ def windows(x, reduction, start):
     return lax.reduce_window(x, start, reduction, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
 
-SQUARE, VECTOR, PICTURE, INTEGERS = array(64, 64), array(64), array(4, 16, 16, 8), array(32, dtype=jnp.int32)
+SQUARE, VECTOR, PICTURE, INTEGERS = (
+    array(64, 64),
+    array(64),
+    array(4, 16, 16, 8),
+    array(32, dtype=jnp.int32),
+)
 HEADS = array(2, 256, 4, 16)
 PARAMETERS = {"a": SQUARE, "b": array(64, 32)}
 MESH = Mesh(np.array(jax.devices()[:1]), ("d",))
@@ -65,10 +71,23 @@ FAMILIES = {
         (lambda x: lax.cumsum(x, 0), SQUARE),
     ],
     "convolutions": [
-        (lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID", **LAYOUT), PICTURE, array(3, 3, 8, 5)),
-        (lambda x, w: lax.conv_general_dilated(x, w, (2, 2), "SAME", **LAYOUT), PICTURE, array(3, 3, 8, 5)),
-        (lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=8, **LAYOUT),
-         PICTURE, array(3, 3, 1, 8)),
+        (
+            lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID", **LAYOUT),
+            PICTURE,
+            array(3, 3, 8, 5),
+        ),
+        (
+            lambda x, w: lax.conv_general_dilated(x, w, (2, 2), "SAME", **LAYOUT),
+            PICTURE,
+            array(3, 3, 8, 5),
+        ),
+        (
+            lambda x, w: lax.conv_general_dilated(
+                x, w, (1, 1), "SAME", feature_group_count=8, **LAYOUT
+            ),
+            PICTURE,
+            array(3, 3, 1, 8),
+        ),
     ],
     "pooling": [
         (lambda x: windows(x, lax.max, -jnp.inf), PICTURE),
@@ -81,7 +100,11 @@ FAMILIES = {
     "training": [
         (jax.grad(loss), PARAMETERS, SQUARE),
         (jax.value_and_grad(jax.checkpoint(loss)), PARAMETERS, SQUARE),
-        (lambda p, x: jax.tree.map(lambda p, g: p - 0.1 * g, p, jax.grad(loss)(p, x)), PARAMETERS, SQUARE),
+        (
+            lambda p, x: jax.tree.map(lambda p, g: p - 0.1 * g, p, jax.grad(loss)(p, x)),
+            PARAMETERS,
+            SQUARE,
+        ),
         (jax.grad(lambda s, x: jnp.mean(normed(x, s) ** 2)), VECTOR, SQUARE),
     ],
     "indices": [
@@ -103,17 +126,26 @@ FAMILIES = {
     "loops and choices": [
         (recurrent, array(6, 32, 64), SQUARE),
         (lambda x: lax.fori_loop(0, 7, lambda i, y: y @ x, x), SQUARE),
-        (lambda p, x: lax.cond(p, lambda x: x @ x @ x, lambda x: x + 1, x), array(dtype=jnp.bool_), SQUARE),
+        (
+            lambda p, x: lax.cond(p, lambda x: x @ x @ x, lambda x: x + 1, x),
+            array(dtype=jnp.bool_),
+            SQUARE,
+        ),
     ],
     "wrapped": [
-        (jax.shard_map(lambda a, b: a @ b, mesh=MESH, in_specs=(Spec("d"), Spec()), out_specs=Spec("d")),
-         SQUARE, SQUARE),
+        (
+            jax.shard_map(
+                lambda a, b: a @ b, mesh=MESH, in_specs=(Spec("d"), Spec()), out_specs=Spec("d")
+            ),
+            SQUARE,
+            SQUARE,
+        ),
         (lax.composite(lambda a, b: a @ b + 1, "own.product"), SQUARE, SQUARE),
         (lambda a, b: LINEAR(lambda r, x: x @ r, lambda r, x: x @ r.T, b, a), SQUARE, SQUARE),
         (lambda a, b: checkpoint_name(a @ b, "product") * 2, SQUARE, SQUARE),
         (written, SQUARE, SQUARE),
     ],
-}  # fmt: skip
+}
 FUNCTIONS = [(family, i) for family, functions in FAMILIES.items() for i in range(len(functions))]
 
 
@@ -122,25 +154,35 @@ def test_there_are_forty_of_twelve_families():
     assert len(FUNCTIONS) >= 40 and len(FAMILIES) == 12
 
 
-NO_PRIMITIVES = {("training", 1), ("loops and choices", 0), ("loops and choices", 1), ("wrapped", 4)}
-"""A barrier, a loop's counter and tuples, references: bytes in XLA's program that are no primitive's."""
+NO_PRIMITIVES = {
+    ("training", 1),
+    ("loops and choices", 0),
+    ("loops and choices", 1),
+    ("wrapped", 4),
+}
+"""A barrier, a loop's counter and tuples, references: bytes in XLA's program that are no
+primitive's."""
 
 
 @pytest.mark.parametrize(("family", "number"), FUNCTIONS)
 def test_the_counts_are_xlas_but_for_differences_that_have_a_reason(family, number):
-    """Would catch an operation lost, doubled or charged by a wrong formula, a tensor read twice or never written:
-    what is left after the differences of primitives is within 2 %, and those in FLOP have a stated reason."""
+    """Would catch an operation lost, doubled or charged by a wrong formula, a tensor read twice or
+    never written: what is left after the differences of primitives is within 2 %, and those in FLOP
+    have a stated reason."""
     function, *args = FAMILIES[family][number]
     counts = compare(function, *args)
     flop = counts["flop"]
     assert flop.explained == pytest.approx(1, abs=0.02)
     unexplained = sum(abs(value) for kind, value in flop.differences.items() if kind not in REASONS)
     assert unexplained <= 0.02 * max(flop.xla, flop.ours)
-    assert (family, number) in NO_PRIMITIVES or counts["bytes"].explained == pytest.approx(1, abs=0.02)
+    assert (family, number) in NO_PRIMITIVES or counts["bytes"].explained == pytest.approx(
+        1, abs=0.02
+    )
 
 
 def test_a_wrong_rule_is_seen(monkeypatch):
-    """Would catch a comparison that explains everything away: half a product's FLOP have no reason."""
+    """Would catch a comparison that explains everything away: half a product's FLOP have no
+    reason."""
     from learned_mapping.programs.trace import primitive_costs
 
     right = primitive_costs.RULES["dot_general"]

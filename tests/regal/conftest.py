@@ -8,12 +8,14 @@ from learned_mapping.regal.rules.instance import Instance
 
 
 def _random_graph(rng: np.random.Generator, num_ops: int):
-    """Odder than the families of `programs.synthetic`: ops with no, one or two outputs, with many users or with none,
-    empty tensors, graph outputs that are used inside too."""
+    """Odder than the families of `programs.synthetic`: ops with no, one or two outputs, with many
+    users or with none, empty tensors, graph outputs that are used inside too."""
     producer, sizes, outputs, edge_tensor, edge_consumer = [], [], [], [], []
     for op in range(num_ops):
         for _ in range(int(rng.integers(0, 3))):
-            for consumer in rng.permutation(np.arange(op + 1, num_ops))[: rng.integers(0, 4)].tolist():
+            for consumer in rng.permutation(np.arange(op + 1, num_ops))[
+                : rng.integers(0, 4)
+            ].tolist():
                 edge_tensor.append(len(producer))
                 edge_consumer.append(consumer)
             producer.append(op)
@@ -49,7 +51,8 @@ def instance():
 
 @pytest.fixture(scope="session")
 def diamond():
-    """a makes x for b and c, whose results d joins; b is slow. The hand-worked example of the book's chapter."""
+    """a makes x for b and c, whose results d joins; b is slow. The hand-worked example of the
+    book's chapter."""
     return hand_graph(
         4,
         [(0, 1), (0, 2), (1, 3), (2, 3)],

@@ -18,7 +18,8 @@ def test_the_peer_decodes_the_same_schedules(objective, odd_graph):
 
 
 def test_the_peer_reaches_our_quality():
-    """Catches a handicapped opponent: with equal parameters and evaluations it must come as far as ours, about."""
+    """Catches a handicapped opponent: with equal parameters and evaluations it must come as far as
+    ours, about."""
     from learned_mapping.budget import Budget
     from learned_mapping.regal.searches.brkga import brkga
 

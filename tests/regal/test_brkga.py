@@ -10,7 +10,11 @@ from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.rules.decode import evaluate, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters, MutantLaw, brkga, populations
-from learned_mapping.regal.searches.local_search import LocalSearchParameters, local_search, random_search
+from learned_mapping.regal.searches.local_search import (
+    LocalSearchParameters,
+    local_search,
+    random_search,
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +33,8 @@ def run(search, instance, samples, seed=0, **options):
 
 @pytest.mark.parametrize("search", [brkga, local_search, random_search])
 def test_what_comes_back_is_the_best_recorded(instance, search):
-    """Catches a best chromosome overwritten after its fitness was noted, evaluations over the limit, and a result that
-    depends on the size of the chunks, which follow the clock."""
+    """Catches a best chromosome overwritten after its fitness was noted, evaluations over the
+    limit, and a result that depends on the size of the chunks, which follow the clock."""
     actual, budget = run(search, instance, 3000)
     assert fitness(instance, actual) == budget.best and 3000 - 80 < budget.samples <= 3000
     assert np.all((actual >= 0) & (actual <= 1))
@@ -40,8 +44,12 @@ def test_what_comes_back_is_the_best_recorded(instance, search):
 
 
 def test_searches_rank_as_they_should(instance):
-    """Evolution and climbing must beat blind sampling at equal evaluations, on the same graph and seeds."""
-    mean = {s: np.mean([run(s, instance, 4000, seed)[1].best for seed in range(4)]) for s in (brkga, local_search)}
+    """Evolution and climbing must beat blind sampling at equal evaluations, on the same graph and
+    seeds."""
+    mean = {
+        s: np.mean([run(s, instance, 4000, seed)[1].best for seed in range(4)])
+        for s in (brkga, local_search)
+    }
     blind = np.mean([run(random_search, instance, 4000, seed)[1].best for seed in range(4)])
     assert max(mean.values()) < 0.95 * blind
 
@@ -63,22 +71,26 @@ def test_feasible_wins_at_any_price(instance):
 
 
 def test_law_feeds_initial_population_and_mutants(instance):
-    """A law that all but forces every op onto device 0 must show in a population of random chromosomes, and only where
-    it is told to."""
+    """A law that all but forces every op onto device 0 must show in a population of random
+    chromosomes, and only where it is told to."""
     n = instance.graph.num_ops
     alpha = np.ones(3 * n)
     beta = np.ones(3 * n)
     alpha[0 : 2 * n : 2] = beta[1 : 2 * n : 2] = 1000.0
     serial = instance.arrays.seconds.sum()
     forced, budget = run(brkga, instance, 100, law=MutantLaw(alpha, beta))
-    assert budget.best == pytest.approx(serial) and np.argmax(forced[: 2 * n].reshape(n, 2), axis=1).max() == 0
+    assert (
+        budget.best == pytest.approx(serial)
+        and np.argmax(forced[: 2 * n].reshape(n, 2), axis=1).max() == 0
+    )
     _, free = run(brkga, instance, 100, law=MutantLaw(alpha, beta, in_initial=False))
     assert free.best < 0.99 * serial
 
 
 def test_turns_of_a_law(instance):
-    """Every other chromosome follows the law, the others are uniform; catches turns left out of the first population
-    or of the mutants, turns that depend on how generations are grouped, and ones that take alpha below 0."""
+    """Every other chromosome follows the law, the others are uniform; catches turns left out of the
+    first population or of the mutants, turns that depend on how generations are grouped, and ones
+    that take alpha below 0."""
     n = instance.graph.num_ops
     alpha, beta = np.ones(3 * n), np.ones(3 * n)
     alpha[0 : 2 * n : 2] = beta[1 : 2 * n : 2] = 1000.0
@@ -92,7 +104,9 @@ def test_turns_of_a_law(instance):
         drawn = [now.fitness[now.present].copy()] if initial else []
         for _ in range(4):
             now, _ = evolution.send(1)
-            drawn.append(now.fitness[now.present][usual.elites : usual.elites + usual.mutants].copy())
+            drawn.append(
+                now.fitness[now.present][usual.elites : usual.elites + usual.mutants].copy()
+            )
         assert all(np.array_equal(np.isclose(c, serial), np.arange(len(c)) % 2 == 0) for c in drawn)
     with pytest.raises(InputError, match="turns"):
         MutantLaw(np.full(3, 0.5), np.ones(3), turns=(2.0,))
@@ -120,9 +134,15 @@ ONE, TWO = np.array([1.0]), np.array([1.0, 1.0])
 @pytest.mark.parametrize(
     ("kind", "given"),
     [
-        *((BrkgaParameters, item) for item in ({"population": 2}, {"bias": 1.0}, {"elite_fraction": 0.86})),
+        *(
+            (BrkgaParameters, item)
+            for item in ({"population": 2}, {"bias": 1.0}, {"elite_fraction": 0.86})
+        ),
         *((MutantLaw, {"alpha": ONE} | item) for item in ({"beta": TWO}, {"beta": np.nan * ONE})),
-        *((MutantLaw, {"beta": ONE} | item) for item in ({"alpha": 0 * ONE}, {"alpha": ONE, "mutant_share": 1.5})),
+        *(
+            (MutantLaw, {"beta": ONE} | item)
+            for item in ({"alpha": 0 * ONE}, {"alpha": ONE, "mutant_share": 1.5})
+        ),
         *((LocalSearchParameters, item) for item in ({"device_share": 0.8}, {"cluster_ops": 1})),
     ],
 )

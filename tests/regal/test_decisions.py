@@ -39,7 +39,9 @@ def test_pairs_are_of_items_that_were_ready_at_once(odd_graph):
         order = items_of(instance, schedule)
         position = {int(item): at for at, item in enumerate(order)}
         before = needs(instance, schedule.placement)
-        ready_at = {item: max((position[p] + 1 for p in ps), default=0) for item, ps in before.items()}
+        ready_at = {
+            item: max((position[p] + 1 for p in ps), default=0) for item, ps in before.items()
+        }
         possible = {
             (one if one < n else TRANSFER, other if other < n else TRANSFER)
             for one in before
@@ -49,7 +51,9 @@ def test_pairs_are_of_items_that_were_ready_at_once(odd_graph):
         drawn = {
             tuple(pair)
             for seed in range(30)
-            for pair in draw_pairs(instance, schedule.placement, order, np.random.default_rng(seed)).tolist()
+            for pair in draw_pairs(
+                instance, schedule.placement, order, np.random.default_rng(seed)
+            ).tolist()
         }
         assert drawn <= possible
         assert len(drawn) >= 0.9 * len(possible)

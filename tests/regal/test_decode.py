@@ -48,7 +48,8 @@ def decode_reference(instance, chromosome):
 
 
 def assert_agreement(instance, chromosome):
-    """Kernel, plain decoder, plain simulator and validator say the same of one chromosome, to the last bit."""
+    """Kernel, plain decoder, plain simulator and validator say the same of one chromosome, to the
+    last bit."""
     work = make_workspace(instance)
     makespan, peak, steps = evaluate(instance.arrays, chromosome, work)
     plain = decode_reference(instance, chromosome)
@@ -66,7 +67,9 @@ def compare(odd_graph, graphs, seed):
     """`assert_agreement` on five chromosomes of each of so many random graphs; returns how many."""
     rng = np.random.default_rng(seed)
     for trial in range(graphs):
-        pair = DevicePair(devices=int(rng.integers(1, 4)), transfers=("rendezvous", "free")[trial % 2])
+        pair = DevicePair(
+            devices=int(rng.integers(1, 4)), transfers=("rendezvous", "free")[trial % 2]
+        )
         instance = Instance(odd_graph(rng, int(rng.integers(1, 16))), pair)
         for draw in range(5):
             chromosome = rng.random(instance.chromosome_length)
@@ -76,7 +79,8 @@ def compare(odd_graph, graphs, seed):
 
 
 def test_ten_thousand_random_schedules_without_a_mismatch(odd_graph):
-    """Catches any difference between the compiled decoder and simulator, their plain versions, and the validator."""
+    """Catches any difference between the compiled decoder and simulator, their plain versions, and
+    the validator."""
     assert compare(odd_graph, 2000, 0) == 10_000
 
 
@@ -100,14 +104,17 @@ def test_a_schedule_survives_encoding(odd_graph):
 
 
 def test_priorities_by_hand(diamond):
-    """The transfer goes between b and c as its priority says; equal priorities go to the lower number."""
+    """The transfer goes between b and c as its priority says; equal priorities go to the lower
+    number."""
     instance = Instance(diamond)
     affinity = [1, 0, 1, 0, 0, 1, 1, 0]
     ops = [0.5, 0.9, 0.5, 0.5]
     for x_to_1, expected in ((0.95, [0, "x", 1, 2, "z", 3]), (0.1, [0, 1, "x", 2, "z", 3])):
         transfers = [0, x_to_1, 0, 0, 0, 0, 0, 0]
         order = decode(instance, np.array([*affinity, *ops, *transfers], float)).order
-        actual = [what if target < 0 else diamond.tensor_names[what] for what, target in order.tolist()]
+        actual = [
+            what if target < 0 else diamond.tensor_names[what] for what, target in order.tolist()
+        ]
         assert actual == expected
 
 
@@ -138,8 +145,14 @@ def test_infeasible_is_worse_than_any_feasible(diamond):
         assert value == tight.fitness(makespan, peak)
         actual[peak <= 13].append((value, peak))
     assert actual[True] and actual[False]
-    assert max(value for value, _ in actual[True]) < INFEASIBLE <= min(value for value, _ in actual[False])
-    assert sorted(actual[False]) == sorted(actual[False], key=lambda pair: pair[::-1]), "more bytes too many is worse"
+    assert (
+        max(value for value, _ in actual[True])
+        < INFEASIBLE
+        <= min(value for value, _ in actual[False])
+    )
+    assert sorted(actual[False]) == sorted(actual[False], key=lambda pair: pair[::-1]), (
+        "more bytes too many is worse"
+    )
 
 
 def test_unknown_objective(diamond):

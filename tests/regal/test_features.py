@@ -21,7 +21,8 @@ def column(seen, name):
 
 @pytest.fixture(scope="module")
 def ladder():
-    """Two chains of 12 ops from one source, joined at the end: which chain an op is on is all there is to know."""
+    """Two chains of 12 ops from one source, joined at the end: which chain an op is on is all there
+    is to know."""
     names = ["source", *(f"a{i}" for i in range(12)), *(f"b{i}" for i in range(12)), "join"]
     before = {1: [0], 13: [0], 25: [12, 24]} | {i: [i - 1] for i in [*range(2, 13), *range(14, 25)]}
     edges = [(p, c) for c, ps in before.items() for p in ps]
@@ -46,11 +47,14 @@ def test_balanced_vectors_tell_the_chains_apart(ladder):
     for objective in OBJECTIVES:
         seen = features(Instance(ladder, objective=objective))
         rank = column(seen, "balanced_4_1")
-        assert len(set(np.sign(rank[1:13]))) == 1 and np.array_equal(np.sign(rank[1:13]), -np.sign(rank[13:25]))
+        assert len(set(np.sign(rank[1:13]))) == 1 and np.array_equal(
+            np.sign(rank[1:13]), -np.sign(rank[13:25])
+        )
 
 
 def test_vectors_obey_their_definition():
-    """Unit length, orthogonal to the cosines, and no random vector of the same space is smoother."""
+    """Unit length, orthogonal to the cosines, and no random vector of the same space is
+    smoother."""
     instance = Instance(random_graph(np.random.default_rng(2), "layered", 60))
     depth, height, up, down = levels(instance)
     u, v = instance.graph.op_edges.T
@@ -62,7 +66,9 @@ def test_vectors_obey_their_definition():
     rng = np.random.default_rng(0)
     u, v = instance.graph.op_edges.T
     for windows, vectors in zip((0, *module.BALANCED), smooth_vectors(instance, depth)):
-        left, size, _ = np.linalg.svd(np.cos(np.pi * depth[:, None] * np.arange(min(windows, 15) + 1)))
+        left, size, _ = np.linalg.svd(
+            np.cos(np.pi * depth[:, None] * np.arange(min(windows, 15) + 1))
+        )
         basis = left[:, : (size > 1e-6).sum()]
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), atol=1e-8)
         assert np.abs(basis.T @ vectors).max() < 1e-6
@@ -70,7 +76,9 @@ def test_vectors_obey_their_definition():
             other = rng.standard_normal(60)
             other -= basis @ (basis.T @ other)
             other /= np.linalg.norm(other)
-            assert ((vectors[u, 0] - vectors[v, 0]) ** 2).sum() <= ((other[u] - other[v]) ** 2).sum()
+            assert ((vectors[u, 0] - vectors[v, 0]) ** 2).sum() <= (
+                (other[u] - other[v]) ** 2
+            ).sum()
 
 
 def test_lanczos_agrees_with_the_dense_solver(monkeypatch):
@@ -81,7 +89,9 @@ def test_lanczos_agrees_with_the_dense_solver(monkeypatch):
     sparse = features(instance)
     for name in ("eigenvector_2", "balanced_16_1"):
         difference = np.abs(column(dense, name) - column(sparse, name))
-        assert min(difference.max(), np.abs(column(dense, name) + column(sparse, name)).max()) < 0.05
+        assert (
+            min(difference.max(), np.abs(column(dense, name) + column(sparse, name)).max()) < 0.05
+        )
 
 
 def test_same_on_every_call_and_signs_are_fixed_by_the_pinned_op():
@@ -95,14 +105,21 @@ def test_same_on_every_call_and_signs_are_fixed_by_the_pinned_op():
 def test_ranks_split_the_cost_in_halves():
     """Catches ranks by count: one op holds most of the cost."""
     rank = cost_rank(np.array([0.3, -1.0, 0.1, 2.0]), np.array([1.0, 6.0, 1.0, 2.0]))
-    assert rank.tolist() == pytest.approx([2 * 7.5 / 10 - 1, 2 * 3 / 10 - 1, 2 * 6.5 / 10 - 1, 2 * 9 / 10 - 1])
+    assert rank.tolist() == pytest.approx(
+        [2 * 7.5 / 10 - 1, 2 * 3 / 10 - 1, 2 * 6.5 / 10 - 1, 2 * 9 / 10 - 1]
+    )
 
 
 def test_bytes_an_op_frees_by_hand():
-    """a makes 10 bytes for b and c, who share them; b makes 4 that nobody frees; c makes 2 for d, d an output of 1."""
+    """a makes 10 bytes for b and c, who share them; b makes 4 that nobody frees; c makes 2 for d, d
+    an output of 1."""
     outputs = [False, True, False, True]
-    graph = hand_graph(4, [(0, 1), (0, 2), (2, 3), (1, 3)], tensor_bytes=[10, 4, 2, 1], tensor_is_output=outputs)
+    graph = hand_graph(
+        4, [(0, 1), (0, 2), (2, 3), (1, 3)], tensor_bytes=[10, 4, 2, 1], tensor_is_output=outputs
+    )
     instance = Instance(graph, objective="memory")
     assert freed_bytes(instance).tolist() == [-10.0, 5.0 - 4.0, 5.0 - 2.0, 2.0 - 1.0]
     assert rank_share(freed_bytes(instance)).tolist() == [0.125, 0.5, 0.875, 0.5]
-    assert column(features(instance), "freed").tolist() == pytest.approx([-1, 0.1**0.5, 0.3**0.5, 0.1**0.5])
+    assert column(features(instance), "freed").tolist() == pytest.approx(
+        [-1, 0.1**0.5, 0.3**0.5, 0.1**0.5]
+    )

@@ -9,7 +9,14 @@ from learned_mapping.hardware.device_pair import DevicePair, simulate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 from learned_mapping.regal.agent.policy import REINFORCED
-from learned_mapping.regal.bounds.cp_sat import PHASES, SMALL_OPS, CpSatResult, _better, _phases, cp_sat
+from learned_mapping.regal.bounds.cp_sat import (
+    PHASES,
+    SMALL_OPS,
+    CpSatResult,
+    _better,
+    _phases,
+    cp_sat,
+)
 from learned_mapping.regal.methods import METHODS, PROBLEM, floor, schedule_costs, solve
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.schedule import Schedule
@@ -25,7 +32,8 @@ QUICK = [name for name in METHODS if name not in ("cp-sat", "regal-vector", *REI
 @pytest.mark.parametrize("method", QUICK)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_method_makes_valid_schedules_it_prices_rightly(method, objective, odd_graph):
-    """Conformance over the registry: valid on odd graphs, both readings, equal seeds equal schedules."""
+    """Conformance over the registry: valid on odd graphs, both readings, equal seeds equal
+    schedules."""
     rng = np.random.default_rng(0)
     for transfers in ("rendezvous", "free"):
         for num_ops in (1, 2, 9, 40):
@@ -41,7 +49,9 @@ def test_every_method_makes_valid_schedules_it_prices_rightly(method, objective,
 
 @pytest.mark.parametrize("method", ["gp-dfs", "gp-list", "list-scheduler", "brkga", "local-search"])
 def test_three_devices(method):
-    instance = Instance(random_graph(np.random.default_rng(1), "layered", 60), DevicePair(devices=3))
+    instance = Instance(
+        random_graph(np.random.default_rng(1), "layered", 60), DevicePair(devices=3)
+    )
     result = solve(instance, method, samples=2000)
     assert validate(instance.graph, result.solution, instance.pair).valid
     assert len(set(result.solution.placement.tolist())) == 3 or method == "list-scheduler"
@@ -82,7 +92,8 @@ ALONE.append(("memory", tuple(phase for phase in PHASES["memory"] if phase.steps
 def test_cp_sat_finds_the_exhaustive_optimum(objective, phases, odd_graph, monkeypatch):
     """Each phase alone, and from a known schedule, whose cost becomes a limit.
 
-    Catches a constraint too many (worse than the optimum) and one too few (a bound above the cost it reports).
+    Catches a constraint too many (worse than the optimum) and one too few (a bound above the cost
+    it reports).
     """
     monkeypatch.setitem(PHASES, objective, phases)
     rng = np.random.default_rng(5)
@@ -104,12 +115,16 @@ def test_cp_sat_finds_the_exhaustive_optimum(objective, phases, odd_graph, monke
 
 @pytest.mark.parametrize("objective, phases", ALONE)
 def test_no_search_beats_a_proven_bound(objective, phases, odd_graph, monkeypatch):
-    """Catches a redundant constraint that is none: it cuts off schedules, and a search finds one below the bound."""
+    """Catches a redundant constraint that is none: it cuts off schedules, and a search finds one
+    below the bound."""
     monkeypatch.setitem(PHASES, objective, phases)
     rng = np.random.default_rng(8)
     for num_ops in range(6, 13):
         instance = Instance(odd_graph(rng, num_ops), DevicePair(), objective)
-        actual = min(solve(instance, "brkga", seed=s, samples=4000).metrics[instance.cost_name] for s in range(2))
+        actual = min(
+            solve(instance, "brkga", seed=s, samples=4000).metrics[instance.cost_name]
+            for s in range(2)
+        )
         result = cp_sat(instance, deterministic_time=2.0)
         assert result.bound <= actual * (1 + 1e-9)
         assert result.cost <= actual * (1 + 1e-6) or not result.optimal
@@ -117,7 +132,8 @@ def test_no_search_beats_a_proven_bound(objective, phases, odd_graph, monkeypatc
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_two_models_prove_the_same_optimum(objective, monkeypatch):
-    """Catches a dominance rule, of barriers or of steps, that loses every best schedule of some larger graph."""
+    """Catches a dominance rule, of barriers or of steps, that loses every best schedule of some
+    larger graph."""
     rng = np.random.default_rng(3)
     first, *rest = ALONE[0 if objective == "runtime" else -1][1], *PHASES[objective][-2:]
     for family in GRAPH_FAMILIES:
@@ -134,10 +150,13 @@ def test_two_models_prove_the_same_optimum(objective, monkeypatch):
 def test_steps_do_not_call_a_schedule_optimal_that_costs_more_than_their_bound(monkeypatch):
     """Sends that cross between two ops hold more than the steps show.
 
-    Catches `optimal` on the solver's word alone, and a bound of the search that lets tensors go one way only.
+    Catches `optimal` on the solver's word alone, and a bound of the search that lets tensors go one
+    way only.
     """
     steps, one_way, *exact = PHASES["memory"]
-    instance = Instance(random_graph(np.random.default_rng(158), "towers", 5), DevicePair(), "memory")
+    instance = Instance(
+        random_graph(np.random.default_rng(158), "towers", 5), DevicePair(), "memory"
+    )
     results = []
     for phases in ((steps,), (steps, one_way), (one_way,), exact):
         monkeypatch.setitem(PHASES, "memory", phases)
@@ -150,7 +169,8 @@ def test_steps_do_not_call_a_schedule_optimal_that_costs_more_than_their_bound(m
 
 
 def test_larger_graphs_skip_the_phases_of_small_ones():
-    """Catches a model of ops times tensors built for hundreds of ops, and shares that do not fill the time."""
+    """Catches a model of ops times tensors built for hundreds of ops, and shares that do not fill
+    the time."""
     for objective in OBJECTIVES:
         for num_ops in (SMALL_OPS, SMALL_OPS + 1):
             graph = random_graph(np.random.default_rng(0), "layered", num_ops)
@@ -160,7 +180,8 @@ def test_larger_graphs_skip_the_phases_of_small_ones():
 
 
 def test_a_second_phase_keeps_what_the_first_found():
-    """Catches a schedule or a bound lost by a phase that finds none, and a proof of the second that is dropped."""
+    """Catches a schedule or a bound lost by a phase that finds none, and a proof of the second that
+    is dropped."""
     first, none = CpSatResult("a", 10.0, 8.0, False), CpSatResult(None, np.inf, 9.0, False)
     assert _better(first, none) == CpSatResult("a", 10.0, 9.0, False)
     assert _better(none, first) == CpSatResult("a", 10.0, 9.0, False)
@@ -177,15 +198,17 @@ def test_cp_sat_method_improves_on_its_start_and_proves_it():
 
 @pytest.mark.parametrize("objective", ["runtime", "memory"])
 def test_cp_sat_is_never_below_the_bound_that_needs_no_solver(objective):
-    """Catches a bound of 0 where the solver had no time for a better one: what the largest op holds, or the longest op
-    takes, needs none."""
+    """Catches a bound of 0 where the solver had no time for a better one: what the largest op
+    holds, or the longest op takes, needs none."""
     graph = random_graph(np.random.default_rng(4), "layered", 150)
     instance = Instance(graph, objective=objective)
     result = solve(instance, "cp-sat", seconds=0.5)
     held = (graph.op_input_bytes + graph.op_output_bytes + graph.op_weight_bytes).max()
     least = held if objective == "memory" else instance.arrays.seconds.sum() / 2
     assert 0 < least * (1 - 1e-12) <= result.metrics["bound"] <= result.metrics[instance.cost_name]
-    assert result.metrics["optimal"] == (result.metrics[instance.cost_name] <= result.metrics["bound"] * (1 + 1e-9))
+    assert result.metrics["optimal"] == (
+        result.metrics[instance.cost_name] <= result.metrics["bound"] * (1 + 1e-9)
+    )
 
 
 def test_a_memory_limit_takes_the_proof_away():
@@ -196,7 +219,9 @@ def test_a_memory_limit_takes_the_proof_away():
     limit = DevicePair(memory_bytes=0.999 * free.metrics["peak_bytes"])
     limited = solve(Instance(graph, limit), "cp-sat", seed=0, samples=200)
     best = limited.metrics["makespan_s"] <= free.metrics["makespan_s"] * (1 + 1e-6)
-    assert limited.metrics["optimal"] == float(best and limited.metrics["peak_bytes"] <= limit.memory_bytes)
+    assert limited.metrics["optimal"] == float(
+        best and limited.metrics["peak_bytes"] <= limit.memory_bytes
+    )
 
 
 def test_cp_sat_refuses_what_it_does_not_model(diamond):
@@ -206,7 +231,8 @@ def test_cp_sat_refuses_what_it_does_not_model(diamond):
 
 
 def test_bisection_finds_a_planted_cut():
-    """Two dense communities joined by three edges: any decent partitioner finds the cut of three."""
+    """Two dense communities joined by three edges: any decent partitioner finds the cut of
+    three."""
     rng = np.random.default_rng(0)
     n = 200
     adjacency = [{} for _ in range(n)]
@@ -230,19 +256,25 @@ def test_partitions_are_balanced(family):
         side = partition(adjacency, graph.op_seconds, parts, np.random.default_rng(0))
         load = np.bincount(side, weights=graph.op_seconds, minlength=parts)
         assert load.max() <= 1.15 * graph.op_seconds.sum() / parts + graph.op_seconds.max()
-        random_cut = np.mean([side[u] != v for u, v in zip(range(300), np.random.default_rng(1).permutation(side))])
+        random_cut = np.mean(
+            [side[u] != v for u, v in zip(range(300), np.random.default_rng(1).permutation(side))]
+        )
         assert cut_weight(adjacency, side) / len(graph.op_edges) < 0.5 * random_cut
 
 
 def test_depth_first_keeps_a_chain_together():
-    """On two chains joined at the end, depth first finishes one chain before it starts the other."""
+    """On two chains joined at the end, depth first finishes one chain before it starts the
+    other."""
     edges, sizes = [(0, 1), (1, 2), (3, 4), (4, 5), (2, 6), (5, 6)], [100, 10, 1, 100, 10, 2, 0]
     graph = hand_graph(7, edges, op_seconds=[1.0] * 7, tensor_bytes=sizes)
     instance = Instance(graph, objective="memory")
     schedule = depth_first(instance, np.zeros(7, int))
     assert schedule.order[:, 0].tolist() in ([0, 1, 2, 3, 4, 5, 6], [3, 4, 5, 0, 1, 2, 6])
     breadth = Schedule.of(np.zeros(7, int), [(op, -1) for op in (0, 3, 1, 4, 2, 5, 6)], 2)
-    assert schedule_costs(instance, schedule)["peak_bytes"] < schedule_costs(instance, breadth)["peak_bytes"]
+    assert (
+        schedule_costs(instance, schedule)["peak_bytes"]
+        < schedule_costs(instance, breadth)["peak_bytes"]
+    )
 
 
 def test_help_says_for_which_objective_there_is_a_network():
@@ -257,21 +289,37 @@ def test_help_says_for_which_objective_there_is_a_network():
 def test_what_no_schedule_is_below_counts_weights():
     """Catches a bound on memory that leaves out the weights, which lie on a device throughout."""
     graph = make_graph(
-        name="one", op_names=["x", "y"], op_kinds=["input", "dot"], op_flop=[0, 1], op_weight_bytes=[0, 100],
-        tensor_names=["a", "b"], tensor_producer=[0, 1], tensor_bytes=[10, 10], tensor_is_output=[False, True],
-        edge_tensor=[0], edge_consumer=[1],
-    )  # fmt: skip
+        name="one",
+        op_names=["x", "y"],
+        op_kinds=["input", "dot"],
+        op_flop=[0, 1],
+        op_weight_bytes=[0, 100],
+        tensor_names=["a", "b"],
+        tensor_producer=[0, 1],
+        tensor_bytes=[10, 10],
+        tensor_is_output=[False, True],
+        edge_tensor=[0],
+        edge_consumer=[1],
+    )
     instance = Instance(graph, objective="memory")
     assert floor(instance) == 120 == solve(instance, "brkga", samples=200).metrics["peak_bytes"]
     for seed in range(20):
-        instance = Instance(random_graph(np.random.default_rng(seed), "layered", 12), objective="memory")
-        assert floor(instance) <= solve(instance, "brkga", samples=300, seed=seed).metrics["peak_bytes"]
+        instance = Instance(
+            random_graph(np.random.default_rng(seed), "layered", 12), objective="memory"
+        )
+        assert (
+            floor(instance)
+            <= solve(instance, "brkga", samples=300, seed=seed).metrics["peak_bytes"]
+        )
 
 
 def test_nothing_is_left_to_compile_when_the_clock_starts(monkeypatch):
-    """Catches a warm-up that ends within the first population: the generations were compiled on the user's seconds."""
+    """Catches a warm-up that ends within the first population: the generations were compiled on the
+    user's seconds."""
     generations = []
     evolve = brkga_module._evolve
-    monkeypatch.setattr(brkga_module, "_evolve", lambda *given: generations.append(1) or evolve(*given))
+    monkeypatch.setattr(
+        brkga_module, "_evolve", lambda *given: generations.append(1) or evolve(*given)
+    )
     graph = random_graph(np.random.default_rng(0), "layered", 12)
     assert solve(graph, "brkga", samples=1).samples == 1 and generations

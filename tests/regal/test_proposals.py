@@ -31,7 +31,8 @@ def one_hot(entries, bins):
 
 
 def test_certain_logits_give_the_bins_they_name():
-    """The order of a chromosome's entries: affinities op by op, then priorities; catches a transposed law."""
+    """The order of a chromosome's entries: affinities op by op, then priorities; catches a
+    transposed law."""
     rng = np.random.default_rng(0)
     entries = rng.integers(len(BINS), size=(4, 3, 2))
     logits = one_hot(entries, len(BINS))
@@ -49,7 +50,9 @@ def test_options_of_a_law():
     assert np.all(law.alpha[10:] == 1) and np.all(law.alpha[:10] > 1)
     assert not law.in_initial and law.mutant_share == 0.5
     assert np.all(mean_law(logits, strength=0.0).alpha == 1)
-    np.testing.assert_allclose(mean_law(logits, strength=2.0).alpha - 1, 2 * (mean_law(logits).alpha - 1))
+    np.testing.assert_allclose(
+        mean_law(logits, strength=2.0).alpha - 1, 2 * (mean_law(logits).alpha - 1)
+    )
 
 
 def test_bins_are_drawn_with_the_softmax():
@@ -98,23 +101,38 @@ def test_constant_law_mirrors_the_devices(instance):
 
 
 def test_law_search_draws_from_its_law(instance):
-    """A law that all but forces every op onto device 0: the serial time; within the budget, same seed same result."""
+    """A law that all but forces every op onto device 0: the serial time; within the budget, same
+    seed same result."""
     law = constant_law(instance, (1000.0, 1.0), (1.0, 1.0))
     budget = Budget(samples=300)
     actual = random_search(instance, np.random.default_rng(0), budget, law)
     assert budget.best == pytest.approx(instance.arrays.seconds.sum()) and budget.samples == 300
-    np.testing.assert_array_equal(actual, random_search(instance, np.random.default_rng(0), Budget(samples=300), law))
+    np.testing.assert_array_equal(
+        actual, random_search(instance, np.random.default_rng(0), Budget(samples=300), law)
+    )
     free = Budget(samples=300)
-    random_search(instance, np.random.default_rng(0), free, constant_law(instance, (1.0, 1.0), (1.0, 1.0)))
+    random_search(
+        instance, np.random.default_rng(0), free, constant_law(instance, (1.0, 1.0), (1.0, 1.0))
+    )
     assert free.best < 0.99 * budget.best
 
 
 def test_ordered_law_runs_long_paths_and_transfers_first(instance):
-    """Catches affinities that change, a reversed order, and transfers that stay uniform or take the ops' entries."""
-    base = replace(spectral_law(instance, features(instance), "eigenvector_2", 3.0), in_initial=False, turns=(0.5, 2.0))
+    """Catches affinities that change, a reversed order, and transfers that stay uniform or take the
+    ops' entries."""
+    base = replace(
+        spectral_law(instance, features(instance), "eigenvector_2", 3.0),
+        in_initial=False,
+        turns=(0.5, 2.0),
+    )
     law = ordered_law(instance, base, 6.0, 15.0)
-    assert len(law.alpha) == instance.chromosome_length and (law.in_initial, law.turns) == (False, (0.5, 2.0))
-    assert np.array_equal(law.alpha[:80], base.alpha[:80]) and np.array_equal(law.beta[:80], base.beta[:80])
+    assert len(law.alpha) == instance.chromosome_length and (law.in_initial, law.turns) == (
+        False,
+        (0.5, 2.0),
+    )
+    assert np.array_equal(law.alpha[:80], base.alpha[:80]) and np.array_equal(
+        law.beta[:80], base.beta[:80]
+    )
     mean = law.alpha[80:120] / (law.alpha[80:120] + law.beta[80:120])
     rank = upward_rank(instance)
     assert mean[np.argmax(rank)] == mean.max() > 0.8 and mean[np.argmin(rank)] == mean.min() < 0.2
@@ -124,7 +142,8 @@ def test_ordered_law_runs_long_paths_and_transfers_first(instance):
 
 
 def test_freed_late_lets_ops_with_slack_wait(instance):
-    """Catches a sign: of two ops that free alike, the one on the longer path has the higher priority."""
+    """Catches a sign: of two ops that free alike, the one on the longer path has the higher
+    priority."""
     freed, spare = freed_bytes(instance), slack(instance)
     seen = features(instance).nodes[:, NODE_FEATURES.index("slack")]
     np.testing.assert_allclose(spare, seen, atol=1e-6)
@@ -133,7 +152,8 @@ def test_freed_late_lets_ops_with_slack_wait(instance):
     for one in range(40):
         for other in np.flatnonzero((freed <= freed[one]) & (spare > spare[one])):
             assert mean[one] > mean[other]
-    # Far more than what it gives back for the slack, an op that frees the most goes before one that takes the most.
+    # Far more than what it gives back for the slack, an op that frees the most goes before one that
+    # takes the most.
     assert mean[np.argmax(freed)] > mean[np.argmin(freed)]
 
 
@@ -147,4 +167,6 @@ def test_elites_for_peak_memory_start_from_the_order(instance):
         for law, origin in zip(laws, ORIGINS):
             spectral = spectral_law(posed, features(posed), origin, STRENGTH)
             assert np.array_equal(law.alpha[:80], spectral.alpha[:80])
-            assert np.array_equal(law.alpha[80:], ordered.alpha[80:] if objective == "memory" else np.ones(40))
+            assert np.array_equal(
+                law.alpha[80:], ordered.alpha[80:] if objective == "memory" else np.ones(40)
+            )

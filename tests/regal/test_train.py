@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from learned_mapping_builders.training import imitation as train
 from learned_mapping_builders.training.elites import find_elites, joined, origin_laws, own_elite
-from learned_mapping_builders.training.imitation import Example, RegalAgent, TrainConfig, imitation_loss, make_targets
+from learned_mapping_builders.training.imitation import (
+    Example,
+    RegalAgent,
+    TrainConfig,
+    imitation_loss,
+    make_targets,
+)
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.synthetic import random_graph
@@ -31,7 +37,9 @@ def examples():
     for seed in range(2):
         instance = Instance(random_graph(np.random.default_rng(seed), "layered", 30))
         seen = features(instance)
-        elites = find_elites(instance, origin_laws(instance, seen), np.random.default_rng(0), evaluations=100)
+        elites = find_elites(
+            instance, origin_laws(instance, seen), np.random.default_rng(0), evaluations=100
+        )
         side = seen.nodes[:, NODE_FEATURES.index("balanced_4_1")] >= 0
         elites = elites._replace(devices=np.tile(side, (len(elites.costs), 1)).astype(np.int8))
         collected.append(Example(instance, seen, elites))
@@ -42,7 +50,10 @@ def test_elites_come_best_first_with_their_costs():
     """Catches an order that is another's, and costs that are not their schedules'."""
     instance = Instance(random_graph(np.random.default_rng(3), "towers", 60))
     elites = find_elites(
-        instance, origin_laws(instance, features(instance)), np.random.default_rng(0), evaluations=1000
+        instance,
+        origin_laws(instance, features(instance)),
+        np.random.default_rng(0),
+        evaluations=1000,
     )
     assert np.all(np.diff(elites.costs) >= 0)
     for cost, devices, order in zip(elites.costs, elites.devices, elites.orders):
@@ -52,7 +63,8 @@ def test_elites_come_best_first_with_their_costs():
 
 
 def test_an_elite_of_a_law_names_devices_as_the_law_does():
-    """Catches devices named at random, a climb that is not counted or not made, and elites joined out of order."""
+    """Catches devices named at random, a climb that is not counted or not made, and elites joined
+    out of order."""
     instance = Instance(random_graph(np.random.default_rng(3), "layered", 30))
     sides = np.arange(30) % 2
     affinity = np.ones((30, 2))
@@ -65,7 +77,12 @@ def test_an_elite_of_a_law_names_devices_as_the_law_does():
         for item in own.orders[0][own.orders[0] >= 30].tolist():
             tensor, target = divmod(item - 30, 2)
             assert target != own.devices[0][instance.graph.tensor_producer[tensor]]
-    short = find_elites(instance, origin_laws(instance, features(instance)), np.random.default_rng(0), evaluations=100)
+    short = find_elites(
+        instance,
+        origin_laws(instance, features(instance)),
+        np.random.default_rng(0),
+        evaluations=100,
+    )
     both = joined(short, own)
     assert len(both.costs) == len(short.costs) + 1 and np.all(np.diff(both.costs) >= 0)
     row = int(np.argmin(np.abs(both.costs - own.costs[0])))
@@ -73,7 +90,8 @@ def test_an_elite_of_a_law_names_devices_as_the_law_does():
 
 
 def test_pairs_pull_the_priorities_of_what_went_first(examples):
-    """Catches a sign, a pair of another graph, and a transfer that is not compared with the uniform law."""
+    """Catches a sign, a pair of another graph, and a transfer that is not compared with the uniform
+    law."""
     batch = make_batch([examples[0].seen, examples[1].seen])
     nodes = batch.graphs.nodes.shape[0]
     targets = make_targets(examples[:2], batch, CONFIG, np.random.default_rng(0))
@@ -97,7 +115,9 @@ def test_a_step_moves_the_weights(examples, monkeypatch):
     One layer stands for the network, which takes long to compile.
     """
     shape = (-1, ENTRIES, 2, len(BINS))
-    layer = hk.transform(lambda batch: hk.Linear(int(-np.prod(shape)))(batch.graphs.nodes).reshape(shape))
+    layer = hk.transform(
+        lambda batch: hk.Linear(int(-np.prod(shape)))(batch.graphs.nodes).reshape(shape)
+    )
     for module in (network, train):
         monkeypatch.setattr(module, "network", lambda model: hk.without_apply_rng(layer))
     config = dataclasses.replace(CONFIG, steps=1)
@@ -105,7 +125,9 @@ def test_a_step_moves_the_weights(examples, monkeypatch):
     start = jax.tree_util.tree_leaves(agent.parameters)
     rows = [agent.iterate(lambda: False) for _ in range(2)]
     assert [row["iteration"] for row in rows] == [1, 2] and agent.done
-    assert all(np.isfinite(value) for row in rows for value in row.values() if isinstance(value, float))
+    assert all(
+        np.isfinite(value) for row in rows for value in row.values() if isinstance(value, float)
+    )
     after = jax.tree_util.tree_leaves(agent.parameters)
     assert any(not np.array_equal(one, two) for one, two in zip(start, after))
     other.restore(*agent.state(), "state")
@@ -113,4 +135,6 @@ def test_a_step_moves_the_weights(examples, monkeypatch):
     for one, two in zip(after, jax.tree_util.tree_leaves(other.parameters)):
         np.testing.assert_array_equal(one, two)
     with pytest.raises(InputError, match="config"):
-        RegalAgent(examples[:2], dataclasses.replace(config, seed=1)).restore(*agent.state(), "state")
+        RegalAgent(examples[:2], dataclasses.replace(config, seed=1)).restore(
+            *agent.state(), "state"
+        )

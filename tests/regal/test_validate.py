@@ -16,7 +16,8 @@ def judge(diamond, order, placement=PLACEMENT, devices=2, **pair):
 
 
 def test_costs_by_hand(diamond):
-    """a runs 0-1, x is sent, b runs 1-5, c 1-3, z is sent at 5, d runs 5-6. While b runs, x and y make 12 bytes."""
+    """a runs 0-1, x is sent, b runs 1-5, c 1-3, z is sent at 5, d runs 5-6. While b runs, x and y
+    make 12 bytes."""
     verdict = judge(diamond, GOOD)
     assert verdict.valid and verdict.costs == {"makespan_s": 6.0, "peak_bytes": 12.0}
 
@@ -60,11 +61,14 @@ def test_memory_limit_keeps_the_costs(diamond):
     """The schedule can be run, it only does not fit: the verdict still says what it would take."""
     assert judge(diamond, GOOD, memory_bytes=12).valid
     verdict = judge(diamond, GOOD, memory_bytes=11)
-    assert [v.rule for v in verdict.violations] == ["memory limit"] and verdict.costs["peak_bytes"] == 12.0
+    assert [v.rule for v in verdict.violations] == ["memory limit"] and verdict.costs[
+        "peak_bytes"
+    ] == 12.0
 
 
 def test_random_damage_is_noticed(diamond):
-    """Swapping two steps of a valid schedule leaves it valid only where both orders are topological."""
+    """Swapping two steps of a valid schedule leaves it valid only where both orders are
+    topological."""
     rng = np.random.default_rng(0)
     seen = set()
     for _ in range(200):

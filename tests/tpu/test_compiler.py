@@ -22,7 +22,8 @@ ENTRY %main (b: f32[2]) -> f32[2] {
 
 
 def test_a_dump_is_complete_only_with_its_last_brace(tmp_path):
-    """Would catch a compiler stopped while it still writes, at a brace that closes something else."""
+    """Would catch a compiler stopped while it still writes, at a brace that closes something
+    else."""
     path = tmp_path / "module.after.txt"
     assert not _complete(tmp_path, "after.txt")
     for end in range(len(MODULE) - 2):
@@ -33,7 +34,8 @@ def test_a_dump_is_complete_only_with_its_last_brace(tmp_path):
 
 
 def test_static_arguments_are_handed_over_as_they_are():
-    """Catches a number that `jax.jit` is traced anew for, exported as an array; and the wrong argument donated."""
+    """Catches a number that `jax.jit` is traced anew for, exported as an array; and the wrong
+    argument donated."""
     pytest.importorskip("flatbuffers")
 
     @functools.partial(jax.jit, static_argnums=0)

@@ -1,4 +1,5 @@
-"""Extraction from the real compiler: runs only where the extra ``tpu`` is installed; assembly is tested everywhere."""
+"""Extraction from the real compiler: runs only where the extra ``tpu`` is installed; assembly is
+tested everywhere."""
 
 import numpy as np
 import pytest
@@ -14,13 +15,19 @@ from learned_mapping.errors import InputError
 
 def test_a_game_is_assembled_from_prices():
     """Would catch prices that reach the wrong instruction, subset or unit of time."""
-    modules = {stage: parse_module(text("mlp_train", stage)) for stage in ("before", "assigned", "generated")}
+    modules = {
+        stage: parse_module(text("mlp_train", stage))
+        for stage in ("before", "assigned", "generated")
+    }
     compilation = Compilation(text("mlp_train", "before"), **modules, allocations=(), seconds=0.0)
     program = hlo_program(modules["before"])
     planned = plan(modules["before"], program, fast_bytes=64 * 2**20)
     rng = np.random.default_rng(0)
     prices = {
-        p.signature: {subset_key(s): int(100_000 - 10_000 * len(s) - rng.integers(100)) for s in (*p.ends, *p.alone)}
+        p.signature: {
+            subset_key(s): int(100_000 - 10_000 * len(s) - rng.integers(100))
+            for s in (*p.ends, *p.alone)
+        }
         for p in planned
     }
     dropped = planned[0].signature
@@ -32,7 +39,10 @@ def test_a_game_is_assembled_from_prices():
     assert (extracted.unpriced, extracted.inferred) == (1, planned[2].count)
     assert entries[planned[0].instruction] == 1
     # multiply.2 works on scalars, which are no buffers.
-    assert [game.instruction_names[t] for t in np.flatnonzero(entries == 1)] == ["fusion.28", "multiply.2"]
+    assert [game.instruction_names[t] for t in np.flatnonzero(entries == 1)] == [
+        "fusion.28",
+        "multiply.2",
+    ]
     item = planned[1]
     t = item.instruction
     table = game.latency_s[game.latency_offsets[t] : game.latency_offsets[t + 1]] * V4.clock_hz
@@ -72,6 +82,7 @@ def test_the_real_compiler_prices_a_small_function():
     array = jax.ShapeDtypeStruct((1024, 1024), jnp.float32)
     extracted = extract(function, ([array] * 3, array), name="small", cycles=True)
     assert extracted.program.num_buffers >= 9 and extracted.unpriced == 0
-    # The tables and the compiler's full compilation speak of the same cycles; `checks.json` says how nearly.
+    # The tables and the compiler's full compilation speak of the same cycles; `checks.json` says
+    # how nearly.
     assert extracted.compiler_cycles == pytest.approx(extracted.compiled_cycles, rel=0.1)
     assert extracted.compiler_cycles <= extracted.slow_cycles

@@ -1,4 +1,5 @@
-"""Reading compiler dumps: would catch a misread shape, a lost operand, a wrong tensor identity or alias."""
+"""Reading compiler dumps: would catch a misread shape, a lost operand, a wrong tensor identity or
+alias."""
 
 import csv
 
@@ -27,7 +28,9 @@ def test_sizes_are_those_the_compiler_states(before):
     assert len(rows) == 12
     for row in rows:
         name, _, index = row["buffer_name"].strip("<>").split(" ", 1)[1].partition("{")
-        shape = dict(leaves(before.entry.by_name[name].shape))[tuple(int(i) for i in index.strip("}").split(",") if i)]
+        shape = dict(leaves(before.entry.by_name[name].shape))[
+            tuple(int(i) for i in index.strip("}").split(",") if i)
+        ]
         assert shape.bytes == int(row["size"]), name
 
 
@@ -42,14 +45,19 @@ def test_buffers_follow_the_stated_rules(before):
     step = names.index("convolution_select_fusion.2")
     used = [
         (program.tensor_names[t], bool(o))
-        for t, o, i in zip(program.buffer_tensor, program.buffer_is_output, program.buffer_instruction)
+        for t, o, i in zip(
+            program.buffer_tensor, program.buffer_is_output, program.buffer_instruction
+        )
         if i == step
     ]
     # get-tuple-element.1 is looked through to the fusion that defines the array.
     assert used == [
-        ("p_3_.1", False), ("fusion.8", False), ("multiply_reduce_fusion{1}", False), ("y.1", False),
+        ("p_3_.1", False),
+        ("fusion.8", False),
+        ("multiply_reduce_fusion{1}", False),
+        ("y.1", False),
         ("convolution_select_fusion.2", True),
-    ]  # fmt: skip
+    ]
     results = {program.tensor_names[i] for i in np.flatnonzero(program.tensor_is_output)}
     assert results == {"fusion", "fusion.1", "fusion.2", "fusion.3"}
 
@@ -62,7 +70,8 @@ def test_the_compilers_own_mapping_and_cycles_are_found(before):
         (program.instructions[t].name, program.tensor_names[v]): f
         for t, v, f in zip(program.buffer_instruction, program.buffer_tensor, fast)
     }
-    # The weights of the first layer are read from HBM, those of the last through a sliced prefetch into CMEM.
+    # The weights of the first layer are read from HBM, those of the last through a sliced prefetch
+    # into CMEM.
     assert named["fusion.28", "p_0_.1"] == 0 and named["multiply_reduce_fusion", "p_3_.1"] == 1
     cycles = {i.name: i.estimated_cycles for i in dump("generated").entry.instructions}
     assert cycles["fusion.28"] == 65118
@@ -71,7 +80,8 @@ def test_the_compilers_own_mapping_and_cycles_are_found(before):
 
 def test_the_compilers_layout_fits_and_does_not_overlap():
     allocations = parse_allocations(
-        (DATA / "mlp_train.bufferinfo.csv").read_text(), (DATA / "mlp_train.allocinfo.csv").read_text()
+        (DATA / "mlp_train.bufferinfo.csv").read_text(),
+        (DATA / "mlp_train.allocinfo.csv").read_text(),
     )
     assert len(allocations) == 12 and max(a.offset + a.bytes for a in allocations) <= 64 * 2**20
     for i, a in enumerate(allocations):
@@ -107,7 +117,11 @@ def test_in_place_updates_alias_and_control_flow_is_opaque():
     program = hlo_program(module)
     assert [i.name for i in program.instructions] == ["add", "fused_update", "loop"]
     assert program.opaque.tolist() == [False, False, True]
-    shared = [program.tensor_names[t] for t, a in zip(program.buffer_tensor, program.buffer_alias) if a == 0]
+    shared = [
+        program.tensor_names[t]
+        for t, a in zip(program.buffer_tensor, program.buffer_alias)
+        if a == 0
+    ]
     assert shared == ["add", "fused_update"] and program.buffer_alias.max() == 0
     # One buffer although both operands of the addition name x.
     assert program.buffer_instruction.tolist().count(0) == 2

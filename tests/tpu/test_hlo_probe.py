@@ -1,4 +1,5 @@
-"""Probes: would catch a clone that does other work than its original, or puts the wrong array in fast memory."""
+"""Probes: would catch a clone that does other work than its original, or puts the wrong array in
+fast memory."""
 
 import pytest
 from learned_mapping_builders.tpu.compiler import V4
@@ -19,7 +20,10 @@ def test_equal_work_has_an_equal_signature(module):
     by_name = module.entry.by_name
     assert signature(module, by_name["fusion.11"]) == signature(module, by_name["fusion.8"])
     assert signature(module, by_name["fusion.11"]) != signature(module, by_name["fusion.28"])
-    assert len({signature(module, by_name[n]) for n in ("fusion", "fusion.1", "fusion.2", "fusion.3")}) >= 2
+    assert (
+        len({signature(module, by_name[n]) for n in ("fusion", "fusion.1", "fusion.2", "fusion.3")})
+        >= 2
+    )
 
 
 def test_a_clone_keeps_the_work_and_moves_only_what_was_asked(module):
@@ -47,7 +51,10 @@ def test_no_computation_is_shared_between_fusions(module):
             probes.add(Probe(i.name, frozenset({0}), NONE))
     printed = parse_module(probes.text())
     called = [
-        i.attribute("calls") for c in printed.computations.values() for i in c.instructions if i.opcode == "fusion"
+        i.attribute("calls")
+        for c in printed.computations.values()
+        for i in c.instructions
+        if i.opcode == "fusion"
     ]
     assert len(called) == len(set(called)) > 20
 
@@ -61,7 +68,8 @@ def test_an_instruction_that_reads_a_tuple_is_refused_and_leaves_no_trace(module
 
 
 def test_an_instruction_may_bear_the_name_of_its_computation():
-    """Would catch endless recursion: names of instructions and of computations are two namespaces."""
+    """Would catch endless recursion: names of instructions and of computations are two
+    namespaces."""
     text = """HloModule twice, is_scheduled=true
 
 %same (p: f32[8,128]) -> f32[8,128] {

@@ -1,4 +1,5 @@
-"""Latency tables: would catch a placement that cannot exist being priced, and a fill-in that promises too much."""
+"""Latency tables: would catch a placement that cannot exist being priced, and a fill-in that
+promises too much."""
 
 import numpy as np
 import pytest
@@ -66,7 +67,10 @@ def test_detail_goes_where_the_saving_is():
     """Would catch a ranking that forgets how often an instruction occurs."""
     module = parse_module(text("mlp_train", "before"))
     planned = tables.plan(module, hlo_program(module), fast_bytes=64 * MIB)[:3]
-    prices = {p.signature: {"": 100, tables.subset_key(p.fullest): 100 - s} for p, s in zip(planned, (1, 50, 0))}
+    prices = {
+        p.signature: {"": 100, tables.subset_key(p.fullest): 100 - s}
+        for p, s in zip(planned, (1, 50, 0))
+    }
     assert tables.worth_detail(planned, prices, 0.9) == [planned[1]]
     assert tables.worth_detail(planned, prices, 1.0) == [planned[1], planned[0]]
 
@@ -78,7 +82,10 @@ def test_what_was_never_priced_is_inferred_from_its_kind():
     known, unknown = [p for p in planned if p.kind == "fusion kOutput" and p.count == 2][:2]
     other = planned[3]
     prices = {
-        known.signature: {"": 3 * known.moved_bytes, tables.subset_key(known.fullest): 2 * known.moved_bytes},
+        known.signature: {
+            "": 3 * known.moved_bytes,
+            tables.subset_key(known.fullest): 2 * known.moved_bytes,
+        },
         other.signature: {"": 50},
     }
     actual = tables.infer_prices(planned, prices)

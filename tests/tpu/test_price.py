@@ -1,4 +1,5 @@
-"""A mapping written into the compiler's program, and its price: the writer is tested everywhere, cycles with libtpu."""
+"""A mapping written into the compiler's program, and its price: the writer is tested everywhere,
+cycles with libtpu."""
 
 import json
 import subprocess
@@ -8,7 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from learned_mapping_builders.tpu import price, pricing
-from learned_mapping_builders.tpu.compiler import GENERATIONS, V4, Allocation, Compilation, CompilerError
+from learned_mapping_builders.tpu.compiler import (
+    GENERATIONS,
+    V4,
+    Allocation,
+    Compilation,
+    CompilerError,
+)
 from learned_mapping_builders.tpu.extract import assemble, total_cycles
 from learned_mapping_builders.tpu.hlo import leaves, parse_module
 from learned_mapping_builders.tpu.hlo_mapping import write_mapping
@@ -25,14 +32,20 @@ from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
 
-needs_compiler = pytest.mark.skipif(not HAS_COMPILER, reason="the extra tpu (libtpu) is not installed: no cycles")
+needs_compiler = pytest.mark.skipif(
+    not HAS_COMPILER, reason="the extra tpu (libtpu) is not installed: no cycles"
+)
 
 
 def step():
     """The donated training step: its source and the compiler's own mapping."""
     before, assigned = (text("donated_step", stage) for stage in ("before", "assigned"))
-    allocations = tuple(Allocation(*row) for row in json.loads((DATA / "donated_step.allocations.json").read_text()))
-    compilation = Compilation(before, parse_module(before), parse_module(assigned), None, allocations, 0.0)
+    allocations = tuple(
+        Allocation(*row) for row in json.loads((DATA / "donated_step.allocations.json").read_text())
+    )
+    compilation = Compilation(
+        before, parse_module(before), parse_module(assigned), None, allocations, 0.0
+    )
     hlo = hlo_program(compilation.before)
     program = assemble(compilation, hlo, {}, name="step").program.with_memory(copy_bytes_per_s=1e13)
     own = mapping_of_compiler(program, compiler_mapping(hlo, compilation))
@@ -74,9 +87,16 @@ def origin_of(module, name: str, index: tuple[int, ...] = ()):
 
 
 def check_same_program(module, other) -> None:
-    """Every instruction of `module` reads in `other` what it reads there, in the same order; so does the result."""
-    kept = [i for i in other.entry.instructions if i.opcode not in TRANSPARENT | {"copy-start", "copy-done"}]
-    assert [i.name for i in kept] == [i.name for i in module.entry.instructions if i.opcode not in TRANSPARENT]
+    """Every instruction of `module` reads in `other` what it reads there, in the same order; so
+    does the result."""
+    kept = [
+        i
+        for i in other.entry.instructions
+        if i.opcode not in TRANSPARENT | {"copy-start", "copy-done"}
+    ]
+    assert [i.name for i in kept] == [
+        i.name for i in module.entry.instructions if i.opcode not in TRANSPARENT
+    ]
     for now in [*kept, other.entry.root]:
         was = module.entry.root if now is other.entry.root else module.entry.by_name[now.name]
         if now is other.entry.root:
@@ -108,7 +128,9 @@ def test_the_compilers_own_mapping_is_written_as_the_compiler_wrote_it():
     actual, module = written(origin, own)
     assert actual.left == ()
     check_same_program(origin.module, module)
-    assert np.array_equal(placements(origin.hlo, module) == 1, placements(origin.hlo, compilation.assigned) == 1)
+    assert np.array_equal(
+        placements(origin.hlo, module) == 1, placements(origin.hlo, compilation.assigned) == 1
+    )
     assert own.placed.sum() > 20
 
 
@@ -136,7 +158,8 @@ def test_a_price_is_of_one_generation(origin):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_valid_mapping_is_written_as_it_says(origin, seed):
-    """Would catch a lost placement, a copy at the wrong step, a write-back forgotten, the wrong version read."""
+    """Would catch a lost placement, a copy at the wrong step, a write-back forgotten, the wrong
+    version read."""
     mapping = random_mapping(origin, seed)
     assert validate(origin.program, mapping).valid and 0 < mapping.placed.sum()
     actual, module = written(origin, mapping)
@@ -157,7 +180,9 @@ def test_a_valid_mapping_is_written_as_it_says(origin, seed):
     assert starts.keys() == ends.keys() == done.keys()
     into = sorted((starts[s], ends[s]) for s in starts if done[s].shape.memory_space == 3)
     copied = np.flatnonzero((mapping.action == COPY) & ~origin.program.buffer_is_output)
-    assert into == sorted((int(mapping.start[b]), int(origin.program.buffer_instruction[b])) for b in copied)
+    assert into == sorted(
+        (int(mapping.start[b]), int(origin.program.buffer_instruction[b])) for b in copied
+    )
     out = np.flatnonzero((mapping.action == COPY) & origin.program.buffer_is_output)
     begun = [starts[s] for s in starts if done[s].shape.memory_space == 0]
     for b in out:
@@ -165,9 +190,12 @@ def test_a_valid_mapping_is_written_as_it_says(origin, seed):
 
 
 def test_fused_computations_follow_their_fusion(origin):
-    """Would catch what the compiler's verifier refuses: a parameter or a root whose layout is not its fusion's."""
+    """Would catch what the compiler's verifier refuses: a parameter or a root whose layout is not
+    its fusion's."""
     _, module = written(origin, random_mapping(origin, 3))
-    fusions = [i for c in module.computations.values() for i in c.instructions if i.opcode == "fusion"]
+    fusions = [
+        i for c in module.computations.values() for i in c.instructions if i.opcode == "fusion"
+    ]
     called = [i.attribute("calls").lstrip("%") for i in fusions]
     assert len(called) == len(set(called)) > 5
     moved = 0
@@ -219,7 +247,9 @@ def test_control_flow_reads_and_writes_hbm_and_says_so():
     assert p.num_buffers == 6
     action = [DROP, NO_COPY, NO_COPY, NO_COPY, NO_COPY, NO_COPY]
     offsets = [-1, 0, 0, 0, 0, 0]
-    actual, module = written(origin, make_mapping(p, action, offsets, [-1, 0, 2, 1, 2, 2], [-1, 2, 1, 2, 2, 2]))
+    actual, module = written(
+        origin, make_mapping(p, action, offsets, [-1, 0, 2, 1, 2, 2], [-1, 2, 1, 2, 2, 2])
+    )
     assert len(actual.left) == 3 and all("buffer" in line for line in actual.left)
     assert "while" in actual.left[0] and "never brought" in actual.left[2]
     entry = module.entry.by_name
@@ -252,7 +282,9 @@ def test_waits_are_those_of_the_latency_model_with_the_compilers_times(origin):
     names = origin.program.instruction_names
     slow = all_dropped(origin.program)
     actual = Price({name: 1000 for name in names} | {"extra": 7}, None, (), 0, 0, 0.0)
-    assert price.with_stalls(origin.program, slow, actual)["stalled_cycles"] == pytest.approx(1000 * len(names) + 7)
+    assert price.with_stalls(origin.program, slow, actual)["stalled_cycles"] == pytest.approx(
+        1000 * len(names) + 7
+    )
     mapping = random_mapping(origin, 1)
     tight = replace(origin.program, copy_bytes_per_s=1e9)
     assert price.with_stalls(tight, mapping, actual)["stalled_cycles"] > actual.total * 2
@@ -273,15 +305,21 @@ for batch in json.loads(Path(sys.argv[-1], "batches.json").read_text()):
 
 
 def test_a_crash_and_a_hang_cost_their_own_probe_alone(monkeypatch, tmp_path):
-    """Would catch a crash of the compiler that takes other prices along, or a process waited for without an end."""
+    """Would catch a crash of the compiler that takes other prices along, or a process waited for
+    without an end."""
     (tmp_path / "server.py").write_text(SERVER)
     command = [sys.executable, str(tmp_path / "server.py")]
     start = subprocess.Popen
-    monkeypatch.setattr(pricing.subprocess, "Popen", lambda old, **options: start([*command, old[-2]], **options))
+    monkeypatch.setattr(
+        pricing.subprocess, "Popen", lambda old, **options: start([*command, old[-2]], **options)
+    )
     monkeypatch.setattr(pricing, "BATCH_SECONDS", 2.0)
     monkeypatch.setattr(pricing, "BATCH", 4)
     names = ["a", "bb", "crash", "ccc", "dddd", "hang", "eeeee", "f", "gg"]
-    actual = {probe["instruction"]: cycles for probe, cycles in pricing.priced("", [{"instruction": n} for n in names])}
+    actual = {
+        probe["instruction"]: cycles
+        for probe, cycles in pricing.priced("", [{"instruction": n} for n in names])
+    }
     assert actual == {n: None if n in ("crash", "hang") else len(n) for n in names}
 
 
@@ -290,7 +328,9 @@ def test_the_back_end_is_not_waited_for_for_ever(monkeypatch, origin, tmp_path):
     (tmp_path / "server.py").write_text("import time; time.sleep(60)")
     start = subprocess.Popen
     command = [sys.executable, str(tmp_path / "server.py")]
-    monkeypatch.setattr(pricing.subprocess, "Popen", lambda old, **options: start(command, **options))
+    monkeypatch.setattr(
+        pricing.subprocess, "Popen", lambda old, **options: start(command, **options)
+    )
     actual, module = written(origin, all_dropped(origin.program))
     with pytest.raises(CompilerError, match="ran past 1 seconds"):
         price.check(actual, module, V4, whole=False, seconds=1.0)
@@ -314,7 +354,8 @@ def test_the_command_says_in_one_line_what_is_missing(capsys, tmp_path):
 @needs_compiler
 @pytest.mark.parametrize("name", list(GENERATIONS))
 def test_the_compilers_own_mapping_costs_what_the_compiler_says(tmp_path, name):
-    """Identity on a small step: written by us and compiled whole, priced alone, and by the normal compiler."""
+    """Identity on a small step: written by us and compiled whole, priced alone, and by the normal
+    compiler."""
     import jax
     import jax.numpy as jnp
     from learned_mapping_builders.tpu.compiler import compile_for_tpu
@@ -322,7 +363,9 @@ def test_the_compilers_own_mapping_costs_what_the_compiler_says(tmp_path, name):
     def function(x, w1, w2):
         return jnp.tanh(jnp.tanh(x @ w1) @ w2).sum(axis=0)
 
-    shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in ((1024, 1024), (1024, 2048), (2048, 1024))]
+    shapes = [
+        jax.ShapeDtypeStruct(s, jnp.float32) for s in ((1024, 1024), (1024, 2048), (2048, 1024))
+    ]
     generation = GENERATIONS[name]
     normal = compile_for_tpu(function, shapes, cycles=True, generation=generation)
     slow = compile_for_tpu(function, shapes, cycles=True, assign=False, generation=generation)
@@ -331,12 +374,20 @@ def test_the_compilers_own_mapping_costs_what_the_compiler_says(tmp_path, name):
     origin = price.source(normal.before_text, program)
     cache = price.PriceCache(tmp_path / "prices.jsonl")
     for mapping, wanted in (
-        (mapping_of_compiler(program, compiler_mapping(hlo, normal)), total_cycles(normal.generated)),
+        (
+            mapping_of_compiler(program, compiler_mapping(hlo, normal)),
+            total_cycles(normal.generated),
+        ),
         (all_dropped(program), total_cycles(slow.generated)),
     ):
-        alone, whole = price.price(origin, mapping, cache), price.price(origin, mapping, cache, whole=True)
+        alone, whole = (
+            price.price(origin, mapping, cache),
+            price.price(origin, mapping, cache, whole=True),
+        )
         assert alone.total == whole.total == wanted
         assert alone.left == () and 0 <= alone.fast_bytes <= program.fast_bytes
-        assert price.price(origin, mapping, price.PriceCache(tmp_path / "prices.jsonl")).compiled == 0
+        assert (
+            price.price(origin, mapping, price.PriceCache(tmp_path / "prices.jsonl")).compiled == 0
+        )
     assert wanted > total_cycles(normal.generated)
     assert price.placed(normal.assigned, normal.assigned.entry.root) is not None

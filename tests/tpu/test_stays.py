@@ -31,11 +31,15 @@ def compilation() -> Compilation:
 
 
 def test_donated_parameters_and_their_successors_are_alias_groups(compilation):
-    """Would catch donation overlooked: the compiler holds both in one place, and no rule of the game would say so."""
+    """Would catch donation overlooked: the compiler holds both in one place, and no rule of the
+    game would say so."""
     program = hlo_program(compilation.before)
     fast = placements(program, compilation.assigned)
     assert len(compilation.before.donated) == 6
-    groups = [np.flatnonzero(program.buffer_alias == g) for g in range(int(program.buffer_alias.max()) + 1)]
+    groups = [
+        np.flatnonzero(program.buffer_alias == g)
+        for g in range(int(program.buffer_alias.max()) + 1)
+    ]
     assert len(groups) == 6
     for read, written in groups:
         assert program.buffer_instruction[read] == program.buffer_instruction[written]
@@ -45,7 +49,8 @@ def test_donated_parameters_and_their_successors_are_alias_groups(compilation):
 
 
 def test_every_buffer_in_cmem_is_in_one_stay_within_its_bounds(compilation):
-    """Would catch an entry of the compiler's table given to the wrong value, or times off by one."""
+    """Would catch an entry of the compiler's table given to the wrong value, or times off by
+    one."""
     program = hlo_program(compilation.before)
     fast = np.flatnonzero(placements(program, compilation.assigned) == 1)
     actual = compiler_mapping(program, compilation)
@@ -57,12 +62,14 @@ def test_every_buffer_in_cmem_is_in_one_stay_within_its_bounds(compilation):
         assert stay.start <= steps[0] and np.all(np.diff(steps) >= 0)
         assert stay.evicted is None or stay.evicted >= stay.start
         assert any(
-            a.offset == stay.offset and a.bytes == program.tensor_bytes[stay.tensor] for a in compilation.allocations
+            a.offset == stay.offset and a.bytes == program.tensor_bytes[stay.tensor]
+            for a in compilation.allocations
         )
 
 
 def test_the_mapping_breaks_no_rule_but_those_the_compiler_does_not_know(compilation):
-    """Would catch intervals or offsets misread: they would break non-overlap, residence or the alias rules."""
+    """Would catch intervals or offsets misread: they would break non-overlap, residence or the
+    alias rules."""
     hlo = hlo_program(compilation.before)
     program = assemble(compilation, hlo, {}, name="step").program.with_memory(copy_bytes_per_s=1e15)
     mapping = mapping_of_compiler(program, compiler_mapping(hlo, compilation))
@@ -71,6 +78,12 @@ def test_the_mapping_breaks_no_rule_but_those_the_compiler_does_not_know(compila
     broken = {violation.rule for violation in verdict.violations}
     assert sliced == 12 and broken <= {OVERLAP, COVER, ONE_COPY}, broken
     assert (
-        mapping_from_json(parse_json(json.dumps(mapping_to_json(mapping, program)).encode(), "m"), program) == mapping
+        mapping_from_json(
+            parse_json(json.dumps(mapping_to_json(mapping, program)).encode(), "m"), program
+        )
+        == mapping
     )
-    assert mapping.placed.sum() == (placements(hlo_program(compilation.before), compilation.assigned) == 1).sum()
+    assert (
+        mapping.placed.sum()
+        == (placements(hlo_program(compilation.before), compilation.assigned) == 1).sum()
+    )

@@ -1,4 +1,5 @@
-"""Models: known sizes and costs of those published, and one conformance test for every one of the zoo and of a set."""
+"""Models: known sizes and costs of those published, and one conformance test for every one of the
+zoo and of a set."""
 
 import time
 
@@ -77,19 +78,45 @@ PUBLISHED = (
 )
 """Member, parameters, and GFLOP of the products for one image: two for each multiply-add."""
 
-TWINS = {name for name in MODELS if name.endswith("_train") and name.replace("_train", "_inference") in MODELS}
+TWINS = {
+    name
+    for name in MODELS
+    if name.endswith("_train") and name.replace("_train", "_inference") in MODELS
+}
 """Members that train a model whose inference is a member as well."""
 SCHEDULED = (
-    "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
-    "transformer_train", "resnet50_train", "bert_large_inference", "alexnet_inference", "lenet_inference",
-    "vgg16_inference", "squeezenet_inference", "mobilenet_inference", "unet_inference", "densenet121_inference",
-    "resnet50_inference", "inception_inference", "mlp_mixer_inference", "wavenet_inference", "lstm", "gru",
-    "bidirectional_tagger", "decoder_inference", "language_model_train", "mnasnet_train",
-)  # fmt: skip
-SCHEDULED_ONLY = {
-    "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
+    "alexnet_train_batch_32",
+    "wavenet_coherent_batch32",
+    "AlphaTensor",
+    "tensor2tensor_transformer_bf16",
     "transformer_train",
-}  # fmt: skip
+    "resnet50_train",
+    "bert_large_inference",
+    "alexnet_inference",
+    "lenet_inference",
+    "vgg16_inference",
+    "squeezenet_inference",
+    "mobilenet_inference",
+    "unet_inference",
+    "densenet121_inference",
+    "resnet50_inference",
+    "inception_inference",
+    "mlp_mixer_inference",
+    "wavenet_inference",
+    "lstm",
+    "gru",
+    "bidirectional_tagger",
+    "decoder_inference",
+    "language_model_train",
+    "mnasnet_train",
+)
+SCHEDULED_ONLY = {
+    "alexnet_train_batch_32",
+    "wavenet_coherent_batch32",
+    "AlphaTensor",
+    "tensor2tensor_transformer_bf16",
+    "transformer_train",
+}
 """Large training steps, of which scheduling traces as much as a graph would."""
 
 
@@ -103,7 +130,9 @@ def test_training_steps_of_known_models(name):
     assert jax.tree_util.tree_leaves(model.args[0])
 
 
-@pytest.mark.parametrize("name", sorted(set(MODELS) - SCHEDULED_ONLY - {row[0] for row in PUBLISHED} - TWINS))
+@pytest.mark.parametrize(
+    "name", sorted(set(MODELS) - SCHEDULED_ONLY - {row[0] for row in PUBLISHED} - TWINS)
+)
 def test_every_other_member_traces(name):
     """Would catch a member that allocates arrays, has no parameters or loses its arithmetic."""
     alive = len(jax.live_arrays())
@@ -125,7 +154,9 @@ def test_members_are_scheduled(name):
     """Would catch a member that allocates, gains nothing from fast memory, or donates in vain."""
     alive = len(jax.live_arrays())
     model = MODELS[name].build(**SMALL.get(name, {}))
-    program = schedule(model.function, *model.args, machine=MemoryHierarchy(), name=name, donated=model.donated)
+    program = schedule(
+        model.function, *model.args, machine=MemoryHierarchy(), name=name, donated=model.donated
+    )
     assert len(jax.live_arrays()) == alive
     assert program.name == name
     assert program.num_instructions > 5
@@ -135,7 +166,8 @@ def test_members_are_scheduled(name):
 
 @pytest.mark.parametrize(("name", "parameters", "gigaflop"), PUBLISHED)
 def test_sizes_and_costs_are_those_published(name, parameters, gigaflop):
-    """Would catch a missing layer, a wrong stride or a wrong kernel; published parameters and multiply-adds."""
+    """Would catch a missing layer, a wrong stride or a wrong kernel; published parameters and
+    multiply-adds."""
     alive = len(jax.live_arrays())
     graph = zoo.graph(name, batch=1)
     assert len(jax.live_arrays()) == alive
@@ -145,18 +177,26 @@ def test_sizes_and_costs_are_those_published(name, parameters, gigaflop):
 
 
 def test_shapes_of_results():
-    """Would catch a feature map lost from SSD, a wrong stride of a decoder, and pixels that are not spread out."""
-    ssd, larger = zoo.example("ssd_inference", batch=1), zoo.example("super_resolution_inference", batch=1, blocks=1)
+    """Would catch a feature map lost from SSD, a wrong stride of a decoder, and pixels that are not
+    spread out."""
+    ssd, larger = (
+        zoo.example("ssd_inference", batch=1),
+        zoo.example("super_resolution_inference", batch=1, blocks=1),
+    )
     boxes, scores = jax.eval_shape(ssd.function, *ssd.args)
     assert (boxes.shape, scores.shape) == ((1, 8732, 4), (1, 8732, 81))
     assert jax.eval_shape(larger.function, *larger.args).shape == (1, 256, 256, 3)
     step = zoo.example("decoder_inference", batch=2, layers=1, room=16)
     scores, cache = jax.eval_shape(step.function, *step.args)
-    assert scores.shape == (2, 50_257) and [c.shape for pair in cache for c in pair] == [(2, 12, 16, 64)] * 2
+    assert (
+        scores.shape == (2, 50_257)
+        and [c.shape for pair in cache for c in pair] == [(2, 12, 16, 64)] * 2
+    )
 
 
 def test_bert_large():
-    """Would catch a BERT that is not BERT-large, allocates its parameters, or takes half a minute to trace."""
+    """Would catch a BERT that is not BERT-large, allocates its parameters, or takes half a minute
+    to trace."""
     alive, start = len(jax.live_arrays()), time.process_time()
     graph = zoo.graph("bert_large_inference")
     assert time.process_time() - start < 30
@@ -173,7 +213,11 @@ def test_unknown_members_and_options_are_input_errors():
     """Would catch a traceback for a mistyped name."""
     with pytest.raises(InputError, match="lstm"):
         zoo.example("lstn")
-    wrong = (("lstm", {"stepps": 3}), ("alexnet_train_batch_32", {"depth": 3}), ("vgg16_inference", {"depth": 12}))
+    wrong = (
+        ("lstm", {"stepps": 3}),
+        ("alexnet_train_batch_32", {"depth": 3}),
+        ("vgg16_inference", {"depth": 12}),
+    )
     for name, options in wrong:
         with pytest.raises(InputError):
             zoo.graph(name, **options)

@@ -1,1 +1,2 @@
-"""The TPU compiler (extra ``tpu``): programs out of it, mappings into it, and what it says that they cost."""
+"""The TPU compiler (extra ``tpu``): programs out of it, mappings into it, and what it says that
+they cost."""

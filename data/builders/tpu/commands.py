@@ -65,21 +65,29 @@ def extract(options: Any) -> int:
     if options.json:
         print_json(answer)
     else:
-        cycles = f"{extracted.slow_cycles:,.0f} cycles in HBM, {extracted.compiler_cycles:,.0f} as the compiler maps it"
+        cycles = (
+            f"{extracted.slow_cycles:,.0f} cycles in HBM, {extracted.compiler_cycles:,.0f} as the"
+            " compiler maps it"
+        )
         print(f"{name}: {extracted.program.num_buffers:,} buffers, {cycles} -> {out}")
         if options.cycles:
             slow, fast = extracted.compiled_slow_cycles, extracted.compiled_cycles
-            print(f"compiled in full: {slow:,.0f} cycles in HBM, {fast:,.0f} with the compiler's mapping")
+            print(
+                f"compiled in full: {slow:,.0f} cycles in HBM, {fast:,.0f} with the compiler's"
+                " mapping"
+            )
         if extracted.unpriced or extracted.inferred:
             print(
-                f"{extracted.unpriced} instructions for which the compiler has no estimate are charged by their bytes "
-                f"and save nothing; {extracted.inferred} are inferred from others of their kind"
+                f"{extracted.unpriced} instructions for which the compiler has no estimate are"
+                f" charged by their bytes and save nothing; {extracted.inferred} are inferred from"
+                " others of their kind"
             )
     return 0
 
 
 def price(options: Any) -> int:
-    """Has the TPU compiler price mappings of a program, beside everything in HBM and its own mapping."""
+    """Has the TPU compiler price mappings of a program, beside everything in HBM and its own
+    mapping."""
     program = read_program(options.program)
     mappings = {"everything in HBM": all_dropped(program)}
     item = next((item for item in compiled.manifest().items if item.digest == program.digest), None)
@@ -97,12 +105,18 @@ def price(options: Any) -> int:
     elif item is not None:
         origin, cache = compiled_origin(item.name)
     else:
-        raise InputError(options.program, "", "is none of the sixty compiled programs: --hlo says what it came from")
+        raise InputError(
+            options.program,
+            "",
+            "is none of the sixty compiled programs: --hlo says what it came from",
+        )
     reports, failed = [], 0
     for name, mapping in mappings.items():
         try:
             with steps_progress("pricing", "instruction") as progress:
-                priced = pricing.price(origin, mapping, cache, whole=options.whole, progress=progress)
+                priced = pricing.price(
+                    origin, mapping, cache, whole=options.whole, progress=progress
+                )
         except compiler.CompilerError as error:
             reports.append({"mapping": name, "failed": str(error)})
             failed += 1
@@ -111,7 +125,9 @@ def price(options: Any) -> int:
                 {
                     "mapping": name,
                     "cycles": priced.total,
-                    "stalled_cycles": round(pricing.with_stalls(program, mapping, priced)["stalled_cycles"]),
+                    "stalled_cycles": round(
+                        pricing.with_stalls(program, mapping, priced)["stalled_cycles"]
+                    ),
                     "fast_bytes": priced.fast_bytes,
                     "left": list(priced.left),
                     "compiled": priced.compiled,
@@ -131,12 +147,22 @@ def _tell_price(row: dict[str, Any], slow: dict[str, Any], fast_bytes: int) -> N
     if "failed" in row:
         print(f"{name}: {shown(row['failed'], 400)}")
         return
-    speed = f", {slow['cycles'] / row['cycles']:.3f} times as fast" if row["cycles"] and "cycles" in slow else ""
+    speed = (
+        f", {slow['cycles'] / row['cycles']:.3f} times as fast"
+        if row["cycles"] and "cycles" in slow
+        else ""
+    )
     stalled = f"{row['stalled_cycles']:,} with the wait for copies"
-    print(f"{name}: {row['cycles']:,} cycles{speed}, {stalled}; {row['fast_bytes'] / 2**20:.1f} MiB of fast memory")
+    print(
+        f"{name}: {row['cycles']:,} cycles{speed}, {stalled}; {row['fast_bytes'] / 2**20:.1f} MiB"
+        " of fast memory"
+    )
     for line in row["left"]:
         print(f"  {shown(line, 400)}")
     if row["fast_bytes"] > fast_bytes:
-        print(f"  at the compiler's own offsets this is more than the {fast_bytes / 2**20:.1f} MiB there are")
+        print(
+            f"  at the compiler's own offsets this is more than the {fast_bytes / 2**20:.1f} MiB"
+            " there are"
+        )
     for instruction, cycles in row.get("instructions", {}).items():
         print(f"  {instruction}: {'no estimate' if cycles is None else f'{cycles:,}'}")

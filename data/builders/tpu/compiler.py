@@ -1,8 +1,10 @@
-"""A JAX function through the real XLA TPU compiler, ahead of time and with no TPU: its own schedule and mapping.
+"""A JAX function through the real XLA TPU compiler, ahead of time and with no TPU: its own schedule
+and mapping.
 
-Needs the extra ``tpu`` (`libtpu`, proprietary, installed by the user). The compiler runs in a process of its own:
-it must be configured before JAX starts, and may be stopped as soon as it has written what is needed. Memory assignment
-comes seconds into a compilation; code generation, which alone gives cycles, takes the other nine tenths.
+Needs the extra ``tpu`` (`libtpu`, proprietary, installed by the user). The compiler runs in a
+process of its own: it must be configured before JAX starts, and may be stopped as soon as it has
+written what is needed. Memory assignment comes seconds into a compilation; code generation, which
+alone gives cycles, takes the other nine tenths.
 """
 
 import csv
@@ -26,7 +28,8 @@ from .hlo import Module, parse_module
 
 @dataclass(frozen=True)
 class Generation:
-    """A generation of TPU: what its compiler has to be told, and what its memory assignment may use."""
+    """A generation of TPU: what its compiler has to be told, and what its memory assignment may
+    use."""
 
     name: str
     topology: str
@@ -34,8 +37,9 @@ class Generation:
     assignment: str  # The compiler's flag for the assignment of the fast memory.
     space: int  # The fast memory's number in HLO: 3 is CMEM, 1 is VMEM.
     fast_bytes: int
-    """Of one core, for the assignment: VMEM is 128 MiB, of which instructions keep 16 (v5e) or 32 (v6e) for themselves;
-    found as the most that the compiler's own mappings of programs with too much to hold ever use."""
+    """Of one core, for the assignment: VMEM is 128 MiB, of which instructions keep 16 (v5e) or 32
+    (v6e) for themselves; found as the most that the compiler's own mappings of programs with too
+    much to hold ever use."""
     clock_hz: float  # One estimated cycle is 1 / clock_hz seconds.
     hbm_bytes_per_s: float
 
@@ -55,8 +59,9 @@ GENERATIONS = {
         Generation("v6e", "v6e:2x2", "v6e-4", "xla_gf_vmem", 1, 96 * 2**20, 1.75e9, 1640e9),
     )
 }
-"""Of v5e and v6e the makers publish HBM's bandwidth and the peak of bfloat16, 197 and 918 TFLOP/s; by the compiler a
-large product comes near 131,072 and 524,288 operations a cycle, and the clock is the quotient."""
+"""Of v5e and v6e the makers publish HBM's bandwidth and the peak of bfloat16, 197 and 918 TFLOP/s;
+by the compiler a large product comes near 131,072 and 524,288 operations a cycle, and the clock is
+the quotient."""
 
 BEFORE = "after_optimizations_before_buffer_assignment.txt"
 ASSIGNED = "after_optimizations_after_buffer_assignment.txt"
@@ -70,9 +75,11 @@ class CompilerError(LearnedMappingError):
 
 @dataclass(frozen=True)
 class Allocation:
-    """One stay of a value in fast memory as the compiler planned it; times count the compiler's own schedule."""
+    """One stay of a value in fast memory as the compiler planned it; times count the compiler's own
+    schedule."""
 
-    name: str  # Defining instruction, with a tuple index in braces where the value is part of a tuple.
+    # Defining instruction, with a tuple index in braces where the value is part of a tuple.
+    name: str
     bytes: int
     offset: int
     start: int
@@ -86,7 +93,8 @@ class Compilation:
     before_text: str  # The dump that `before` was read from.
     before: Module  # Scheduled, before memory assignment: the game's instruction sequence.
     assigned: Module
-    """After memory assignment: values in fast memory carry its number, prefetches and evictions are instructions."""
+    """After memory assignment: values in fast memory carry its number, prefetches and evictions are
+    instructions."""
     generated: Module | None  # After code generation, with estimated cycles; None unless asked for.
     allocations: tuple[Allocation, ...]  # The compiler's own layout of the fast memory.
     seconds: float
@@ -141,17 +149,25 @@ def compile_for_tpu(
 
 def require_compiler() -> None:
     """Raises `InputError` where the extra ``tpu`` is not installed."""
-    for package, what in (("libtpu", "the TPU compiler"), ("flatbuffers", "the format functions are handed over in")):
+    for package, what in (
+        ("libtpu", "the TPU compiler"),
+        ("flatbuffers", "the format functions are handed over in"),
+    ):
         if importlib.util.find_spec(package) is None:
             raise InputError(
-                "TPU compiler", package, f"{what} is not installed: pip install -e '.[tpu]' in the checkout"
+                "TPU compiler",
+                package,
+                f"{what} is not installed: pip install -e '.[tpu]' in the checkout",
             )
 
 
 def compiler_environment(generation: Generation, flags: Sequence[str]) -> dict[str, str]:
     """The environment of a process that runs the compiler: no search for a chip, the compiler's own
     flags, and these modules as ``builders.tpu``."""
-    search = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    search = [
+        str(Path(__file__).resolve().parents[2]),
+        *filter(None, [os.environ.get("PYTHONPATH")]),
+    ]
     return dict(
         os.environ,
         PYTHONPATH=os.pathsep.join(search),
@@ -165,8 +181,11 @@ def compiler_environment(generation: Generation, flags: Sequence[str]) -> dict[s
     )
 
 
-def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequence[int]) -> tuple[bytes, list[int]]:
-    """The function over flat lists of arrays, serialized, and the numbers of the arrays it may overwrite.
+def _export(
+    function: Callable[..., Any], arguments: Sequence[Any], donate: Sequence[int]
+) -> tuple[bytes, list[int]]:
+    """The function over flat lists of arrays, serialized, and the numbers of the arrays it may
+    overwrite.
 
     Flat, because only standard containers can be serialized and an optimiser's state is none.
     """
@@ -184,21 +203,32 @@ def _export(function: Callable[..., Any], arguments: Sequence[Any], donate: Sequ
 
     def flat(*arrays: Any) -> list[Any]:
         filled = jax.tree.unflatten(structure, arrays)
-        return jax.tree.leaves(function(*(arguments[i] if i in static else a for i, a in enumerate(filled))))
+        return jax.tree.leaves(
+            function(*(arguments[i] if i in static else a for i, a in enumerate(filled)))
+        )
 
-    exported = jax.export.export(jax.jit(flat, donate_argnums=tuple(donated)), platforms=["tpu"])(*leaves)
+    exported = jax.export.export(jax.jit(flat, donate_argnums=tuple(donated)), platforms=["tpu"])(
+        *leaves
+    )
     return bytes(exported.serialize()), donated
 
 
 def run_compiler(
-    command: Sequence[str], generation: Generation, flags: Sequence[str], dumps: Path, ending: str, seconds: float
+    command: Sequence[str],
+    generation: Generation,
+    flags: Sequence[str],
+    dumps: Path,
+    ending: str,
+    seconds: float,
 ) -> None:
-    """Runs a module of this package, with its arguments, in the compiler's process; ends it once it has written a dump.
+    """Runs a module of this package, with its arguments, in the compiler's process; ends it once it
+    has written a dump.
 
     Code generation is waited for to the end: its estimates come last.
 
     Raises:
-      CompilerError: the process fails, with the last line of its log, or runs past the limit of `seconds`.
+      CompilerError: the process fails, with the last line of its log, or runs past the limit of
+        `seconds`.
     """
     environment, started = compiler_environment(generation, flags), time.monotonic()
     with tempfile.TemporaryFile("w+") as log:
@@ -216,7 +246,9 @@ def run_compiler(
         if not _complete(dumps, ending):
             log.seek(0)
             tail = [line for line in log.read().splitlines() if line.strip()][-1:]
-            raise CompilerError(f"the TPU compiler failed: {tail[0][:300] if tail else 'no message'}")
+            raise CompilerError(
+                f"the TPU compiler failed: {tail[0][:300] if tail else 'no message'}"
+            )
 
 
 def _find(dumps: Path, ending: str) -> Path | None:
@@ -230,7 +262,8 @@ def _complete(dumps: Path, ending: str) -> bool:
     if path is None:
         return False
     text = path.read_bytes()
-    # The entry computation comes last; other computations' closing braces may end a file that is still being written.
+    # The entry computation comes last; other computations' closing braces may end a file that is
+    # still being written.
     return b"\nENTRY " in text and text.rstrip().endswith(b"\n}")
 
 
@@ -250,14 +283,16 @@ def _allocations(dumps: Path) -> tuple[Allocation, ...]:
 
 
 def parse_allocations(buffer_info: str, allocation_info: str) -> tuple[Allocation, ...]:
-    """The compiler's layout of the fast memory from its two tables (comma-separated text with a header line)."""
+    """The compiler's layout of the fast memory from its two tables (comma-separated text with a
+    header line)."""
     names = {
         row["buffer_id"]: row["buffer_name"].strip("<>").split(" ", 1)[1].split(" @")[0]
         for row in csv.DictReader(io.StringIO(buffer_info))
     }
     return tuple(
         Allocation(
-            names.get(row["buffer_id"], ""), *(int(row[key]) for key in ("size", "offset", "start_time", "end_time"))
+            names.get(row["buffer_id"], ""),
+            *(int(row[key]) for key in ("size", "offset", "start_time", "end_time")),
         )
         for row in csv.DictReader(io.StringIO(allocation_info))
     )
@@ -272,9 +307,13 @@ def main(folder: Path, topology_name: str) -> None:
     exported = jax.export.deserialize(bytearray((folder / "function.bin").read_bytes()))
     topology = topologies.get_topology_desc(platform="tpu", topology_name=topology_name)
     sharding = jax.sharding.SingleDeviceSharding(topology.devices[0])
-    abstract = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding) for a in exported.in_avals]
+    abstract = [
+        jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding) for a in exported.in_avals
+    ]
     arguments, keywords = jax.tree.unflatten(exported.in_tree, abstract)
-    jitted = jax.jit(exported.call, donate_argnums=tuple(json.loads((folder / "donated.json").read_text())))
+    jitted = jax.jit(
+        exported.call, donate_argnums=tuple(json.loads((folder / "donated.json").read_text()))
+    )
     options = {"xla_dump_to": str(folder / "dumps"), "xla_dump_hlo_as_text": True}
     jitted.lower(*arguments, **keywords).compile(compiler_options=options)
 

@@ -1,4 +1,5 @@
-"""Two products and a sum in HLO, before and after a mapping is written into them: the example of the book's page."""
+"""Two products and a sum in HLO, before and after a mapping is written into them: the example of
+the book's page."""
 
 import difflib
 from collections.abc import Sequence
@@ -29,11 +30,17 @@ def mapped(actions: Sequence[int]) -> str:
     """What a game by these actions, one a buffer, changes in `HLO`, as a unified diff."""
     module = parse_module(HLO)
     hlo = hlo_program(module)
-    program = assemble(Compilation(HLO, module, module, None, (), 0.0), hlo, {}, name="two_layers").program
+    program = assemble(
+        Compilation(HLO, module, module, None, (), 0.0), hlo, {}, name="two_layers"
+    ).program
     game = Game(program)
     for action in actions:
         game.step(action)
     played = game.played()
     mapping = make_mapping(program, played.action, played.offset, played.start, played.end)
     text = write_mapping(module, hlo, program, mapping).text
-    return "\n".join(difflib.unified_diff(HLO.splitlines(), text.splitlines(), "before", "mapped", lineterm="", n=1))
+    return "\n".join(
+        difflib.unified_diff(
+            HLO.splitlines(), text.splitlines(), "before", "mapped", lineterm="", n=1
+        )
+    )

@@ -25,17 +25,23 @@ class Extracted:
 
     program: Program
     fast: np.ndarray  # [B] bool, which buffers the compiler itself put into fast memory.
-    compiler: CompilerMapping  # Where and when: its own solution, of which `mapping` makes the game's.
+    # Where and when: its own solution, of which `mapping` makes the game's.
+    compiler: CompilerMapping
     slow_cycles: float  # Cycles with everything in HBM, by the tables.
     compiler_cycles: float  # Cycles under the compiler's own mapping, by the tables.
     compiled_cycles: float | None
-    """Cycles under the compiler's own mapping, by its own full compilation; None where that was not asked for."""
+    """Cycles under the compiler's own mapping, by its own full compilation; None where that was not
+    asked for."""
     compiled_slow_cycles: float | None  # The same with its memory assignment off.
     unpriced: int
-    """Instructions for which the compiler estimates nothing: charged by bytes moved at HBM's bandwidth, saving none."""
+    """Instructions for which the compiler estimates nothing: charged by bytes moved at HBM's
+    bandwidth, saving none."""
     inferred: int
-    """Instructions not priced (`latency_tables.ENDS_SHARE`), with prices inferred from others of their kind."""
-    hlo: str  # The compiler's scheduled HLO from before its memory assignment; `tpu.price` writes mappings into it.
+    """Instructions not priced (`latency_tables.ENDS_SHARE`), with prices inferred from others of
+    their kind."""
+    # The compiler's scheduled HLO from before its memory assignment; `tpu.price` writes mappings
+    # into it.
+    hlo: str
 
 
 def extract(
@@ -61,13 +67,19 @@ def extract(
       InputError: the extra ``tpu`` is not installed.
       CompilerError: the compiler fails.
     """
-    compilation = compile_for_tpu(function, arguments, donate=donate, generation=generation, cycles=cycles)
+    compilation = compile_for_tpu(
+        function, arguments, donate=donate, generation=generation, cycles=cycles
+    )
     program = hlo_program(compilation.before)
     planned = plan(compilation.before, program, fast_bytes=generation.fast_bytes)
-    prices = price_in_stages(compilation.before_text, program, planned, generation=generation, progress=progress)
+    prices = price_in_stages(
+        compilation.before_text, program, planned, generation=generation, progress=progress
+    )
     extracted = assemble(compilation, program, prices, name=name, generation=generation)
     if cycles:
-        slow = compile_for_tpu(function, arguments, donate=donate, generation=generation, cycles=True, assign=False)
+        slow = compile_for_tpu(
+            function, arguments, donate=donate, generation=generation, cycles=True, assign=False
+        )
         return replace(extracted, compiled_slow_cycles=total_cycles(slow.generated))
     return extracted
 
@@ -75,7 +87,8 @@ def extract(
 def _moved_bytes(module: Module, program: HloProgram, instruction: int) -> float:
     """Bytes an instruction reads and writes, for want of an estimate.
 
-    One that picks or replaces parts of its largest array (`SPARSE`) moves the rest of its arrays twice, not that array.
+    One that picks or replaces parts of its largest array (`SPARSE`) moves the rest of its arrays
+    twice, not that array.
     """
     used = np.flatnonzero(program.buffer_instruction == instruction)
     sizes = program.tensor_bytes[program.buffer_tensor[used]]
@@ -109,18 +122,29 @@ def assemble(
     name: str,
     generation: Generation = V4,
 ) -> Extracted:
-    """The game of a compiled program, given the prices of its instructions (cycles, from `pricing.price`)."""
+    """The game of a compiled program, given the prices of its instructions (cycles, from
+    `pricing.price`)."""
     num_buffers = len(program.buffer_tensor)
     bit = np.full(num_buffers, NOT_VARIED, np.int8)
     offsets, latencies, unpriced, inferred = [0], [], 0, 0
-    guesses = infer_prices(plan(compilation.before, program, fast_bytes=generation.fast_bytes), prices)
+    guesses = infer_prices(
+        plan(compilation.before, program, fast_bytes=generation.fast_bytes), prices
+    )
     fast = placements(program, compilation.assigned) == 1
     compiler_cycles, per_cycle = 0.0, generation.hbm_bytes_per_s / generation.clock_hz
     for t in range(len(program.instructions)):
         units = () if program.opaque[t] else varied_units(program, t, generation.fast_bytes)
-        key = "" if program.opaque[t] else work_key(compilation.before, program, t, generation.fast_bytes)
+        key = (
+            ""
+            if program.opaque[t]
+            else work_key(compilation.before, program, t, generation.fast_bytes)
+        )
         sizes = [int(program.tensor_bytes[program.buffer_tensor[unit[0]]]) for unit in units]
-        table = None if program.opaque[t] else complete_table(sizes, prices.get(key) or guesses.get(key, {}))
+        table = (
+            None
+            if program.opaque[t]
+            else complete_table(sizes, prices.get(key) or guesses.get(key, {}))
+        )
         if table is None:
             unpriced += 1
             units, table = (), np.array([_moved_bytes(compilation.before, program, t) / per_cycle])
@@ -154,7 +178,11 @@ def assemble(
         buffer_bit=bit,
         latency_offsets=offsets,
         latency_s=latencies,
-        metadata={"source": "XLA TPU compiler", "unpriced_instructions": unpriced, "inferred_instructions": inferred}
+        metadata={
+            "source": "XLA TPU compiler",
+            "unpriced_instructions": unpriced,
+            "inferred_instructions": inferred,
+        }
         | ({} if generation == V4 else {"generation": generation.name}),
     )
     generated = compilation.generated

@@ -1,4 +1,5 @@
-"""Reading the HLO text that the XLA compiler dumps: computations, instructions, shapes with layout and memory space.
+"""Reading the HLO text that the XLA compiler dumps: computations, instructions, shapes with layout
+and memory space.
 
 Only what memory mapping needs is interpreted; every other attribute stays text. The grammar is that
 of XLA's ``HloModule`` printer.
@@ -13,11 +14,37 @@ from dataclasses import dataclass
 from learned_mapping.errors import InputError
 
 ELEMENT_BITS = {
-    "pred": 8, "s2": 2, "s4": 4, "s8": 8, "s16": 16, "s32": 32, "s64": 64, "u2": 2, "u4": 4, "u8": 8, "u16": 16,
-    "u32": 32, "u64": 64, "bf16": 16, "f16": 16, "f32": 32, "f64": 64, "c64": 64, "c128": 128, "f8e4m3fn": 8,
-    "f8e5m2": 8, "f8e4m3": 8, "f8e4m3b11fnuz": 8, "f8e4m3fnuz": 8, "f8e5m2fnuz": 8, "f8e3m4": 8, "f4e2m1fn": 4,
-    "f8e8m0fnu": 8, "token": 0, "opaque": 0,
-}  # fmt: skip
+    "pred": 8,
+    "s2": 2,
+    "s4": 4,
+    "s8": 8,
+    "s16": 16,
+    "s32": 32,
+    "s64": 64,
+    "u2": 2,
+    "u4": 4,
+    "u8": 8,
+    "u16": 16,
+    "u32": 32,
+    "u64": 64,
+    "bf16": 16,
+    "f16": 16,
+    "f32": 32,
+    "f64": 64,
+    "c64": 64,
+    "c128": 128,
+    "f8e4m3fn": 8,
+    "f8e5m2": 8,
+    "f8e4m3": 8,
+    "f8e4m3b11fnuz": 8,
+    "f8e4m3fnuz": 8,
+    "f8e5m2fnuz": 8,
+    "f8e3m4": 8,
+    "f4e2m1fn": 4,
+    "f8e8m0fnu": 8,
+    "token": 0,
+    "opaque": 0,
+}
 ALLOCATION_BYTES = 512  # The TPU compiler allocates memory in chunks of this many bytes.
 
 FAST_SPACES = (1, 3)  # Memory spaces of fast memory: VMEM (TPU v5e, v6e) and CMEM (v4); 0 is HBM.
@@ -41,7 +68,8 @@ class ArrayShape:
 
     @functools.cached_property
     def bytes(self) -> int:
-        """Bytes in memory: minor dimensions padded to the first tile, the whole rounded up to `ALLOCATION_BYTES`."""
+        """Bytes in memory: minor dimensions padded to the first tile, the whole rounded up to
+        `ALLOCATION_BYTES`."""
         order = self.minor_to_major or tuple(range(len(self.dimensions) - 1, -1, -1))
         physical = [self.dimensions[d] for d in reversed(order)]
         if self.tiles:
@@ -56,7 +84,9 @@ class ArrayShape:
 Shape = ArrayShape | tuple  # An array, or a tuple of shapes.
 
 
-def leaves(shape: Shape, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], ArrayShape]]:
+def leaves(
+    shape: Shape, index: tuple[int, ...] = ()
+) -> Iterator[tuple[tuple[int, ...], ArrayShape]]:
     """The arrays of a shape with their tuple indices, in order."""
     if isinstance(shape, ArrayShape):
         yield index, shape
@@ -93,7 +123,8 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Computation:
-    """A named sequence of instructions; in a scheduled module their order is the order of execution."""
+    """A named sequence of instructions; in a scheduled module their order is the order of
+    execution."""
 
     name: str
     instructions: tuple[Instruction, ...]
@@ -125,7 +156,8 @@ class Module:
 
     @functools.cached_property
     def donated(self) -> dict[tuple[int, ...], tuple[int, tuple[int, ...]]]:
-        """Output tuple index -> (parameter number, its tuple index), from ``input_output_alias``."""
+        """Output tuple index -> (parameter number, its tuple index), from
+        ``input_output_alias``."""
         match = re.search(r"input_output_alias=", self.header)
         if match is None:
             return {}
@@ -144,7 +176,11 @@ def parse_module(text: str, source: object = "HLO text") -> Module:
         stripped = line.strip()
         if line.startswith("HloModule "):
             header, name = stripped, stripped[len("HloModule ") :].split(",")[0].strip()
-        elif current is None and stripped.endswith("{") and ("->" in stripped or stripped.startswith(("%", "ENTRY"))):
+        elif (
+            current is None
+            and stripped.endswith("{")
+            and ("->" in stripped or stripped.startswith(("%", "ENTRY")))
+        ):
             match = re.match(r"(ENTRY )?%?([^\s(]+)", stripped)
             if match is None:
                 raise InputError(source, f"line {number}", "a computation without a name")
@@ -158,7 +194,9 @@ def parse_module(text: str, source: object = "HLO text") -> Module:
             try:
                 instructions.append(_parse_instruction(stripped))
             except (ValueError, IndexError, KeyError, RecursionError) as error:
-                raise InputError(source, f"line {number}", f"not an HLO instruction ({error})") from None
+                raise InputError(
+                    source, f"line {number}", f"not an HLO instruction ({error})"
+                ) from None
     if not header or entry is None or entry not in computations:
         raise InputError(source, "", "no HLO module with an entry computation")
     for computation in computations.values():
@@ -178,8 +216,12 @@ def _parse_instruction(line: str) -> Instruction:
     attributes = rest[match.end() - 1 + len(argument) :].lstrip(", ")
     argument = argument[1:-1]
     opcode = match.group(1)
-    operands = () if opcode in ("parameter", "constant") else tuple(re.findall(r"%([\w.\-]+)", argument))
-    return Instruction(name.lstrip("%").strip(), shape, opcode, operands, argument, attributes, is_root, line)
+    operands = (
+        () if opcode in ("parameter", "constant") else tuple(re.findall(r"%([\w.\-]+)", argument))
+    )
+    return Instruction(
+        name.lstrip("%").strip(), shape, opcode, operands, argument, attributes, is_root, line
+    )
 
 
 _COMMENT = re.compile(r"(?:\s|/\*.*?\*/)*")
@@ -229,7 +271,8 @@ def parse_index(text: str) -> tuple[int, ...]:
 
 
 def _balanced(text: str, start: int) -> str:
-    """From `start` to where its opening bracket closes; without a bracket, to the next comma. Strings are skipped."""
+    """From `start` to where its opening bracket closes; without a bracket, to the next comma.
+    Strings are skipped."""
     if text[start] not in "({[":
         return _WORD.match(text, start)[0]
     depth = 0

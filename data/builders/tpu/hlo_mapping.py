@@ -6,14 +6,16 @@ a step reads is the mapping's word. The version in fast memory is the defining i
 result (its layout says so: ``S(3)`` is CMEM, ``S(1)`` VMEM) or what a pair ``copy-start`` and
 ``copy-done`` brings; so is the version in HBM. Pairs stand where the mapping says:
 
-1. Copy of an input held over [s, t] starts before the instruction of step s and is done before that of step t.
-2. Copy of an output held over [t, e] starts after the instruction of step t and is done after that of step e, or before
-   the first instruction that reads the version in HBM.
-3. Where the data is in fast memory alone and is read from HBM, or is a result of the program, it is written back just
-   before (`hardware.memory_hierarchy`, rule 5).
+1. Copy of an input held over [s, t] starts before the instruction of step s and is done before that
+   of step t.
+2. Copy of an output held over [t, e] starts after the instruction of step t and is done after that
+   of step e, or before the first instruction that reads the version in HBM.
+3. Where the data is in fast memory alone and is read from HBM, or is a result of the program, it is
+   written back just before (`hardware.memory_hierarchy`, rule 5).
 
-Offsets are left to the compiler. Layouts reach the parameters and results of fused computations (`hlo_probe.Clones`).
-Arrays that control flow or a tuple takes stay in HBM, whatever the mapping says; `Written.left` names them.
+Offsets are left to the compiler. Layouts reach the parameters and results of fused computations
+(`hlo_probe.Clones`). Arrays that control flow or a tuple takes stay in HBM, whatever the mapping
+says; `Written.left` names them.
 """
 
 from collections import defaultdict
@@ -34,14 +36,20 @@ class Written:
     """A module with a mapping in it."""
 
     text: str
-    left: tuple[str, ...]  # What could not be expressed, a line each, naming the buffer; it stays in HBM.
+    # What could not be expressed, a line each, naming the buffer; it stays in HBM.
+    left: tuple[str, ...]
     copies: int  # Pairs of ``copy-start`` and ``copy-done``, write-backs included.
 
 
 def write_mapping(
-    module: Module, hlo: HloProgram, program: Program, mapping: MappingLike, generation: Generation = V4
+    module: Module,
+    hlo: HloProgram,
+    program: Program,
+    mapping: MappingLike,
+    generation: Generation = V4,
 ) -> Written:
-    """Writes a mapping of a game into the scheduled module, from before memory assignment, that the game was read from.
+    """Writes a mapping of a game into the scheduled module, from before memory assignment, that the
+    game was read from.
 
     The mapping need not be valid: an input that was never brought to fast memory is left in HBM.
     """
@@ -49,7 +57,9 @@ def write_mapping(
 
 
 class _Writer:
-    def __init__(self, module: Module, hlo: HloProgram, program: Program, mapping: MappingLike, space: int):
+    def __init__(
+        self, module: Module, hlo: HloProgram, program: Program, mapping: MappingLike, space: int
+    ):
         self.module, self.hlo, self.program = module, hlo, program
         self.action, self.held_to = mapping.action.tolist(), mapping.end.tolist()
         self.entry = module.entry
@@ -59,9 +69,11 @@ class _Writer:
         self.lines: list[str] = []
         self.shape: dict[str, str] = {}
         self.made: dict[tuple, str] = {}  # what was derived from which names -> its name
-        self.slow: dict[int, str | None] = {}  # tensor -> its version in HBM; None where there is none
+        # tensor -> its version in HBM; None where there is none
+        self.slow: dict[int, str | None] = {}
         self.fast: dict[int, str] = {}
-        self.leaving: dict[int, tuple[str, int]] = {}  # tensor -> the copy-start to HBM under way, step after its end
+        # tensor -> the copy-start to HBM under way, step after its end
+        self.leaving: dict[int, tuple[str, int]] = {}
         self.arriving: dict[int, str] = {}  # buffer -> its copy-start to fast memory
         self.left: list[str] = []
         self.copies = 0
@@ -82,8 +94,19 @@ class _Writer:
                 raise AssertionError(instruction.name)
         self._copies(len(self.hlo.instructions))
         root = self._result()
-        body = [f"  ROOT {line}" if line.startswith(f"%{root} = ") else f"  {line}" for line in self.lines]
-        text = [self.module.header, "", *self.clones.texts.values(), self.entry.line, *body, "}", ""]
+        body = [
+            f"  ROOT {line}" if line.startswith(f"%{root} = ") else f"  {line}"
+            for line in self.lines
+        ]
+        text = [
+            self.module.header,
+            "",
+            *self.clones.texts.values(),
+            self.entry.line,
+            *body,
+            "}",
+            "",
+        ]
         return Written("\n".join(text), tuple(self.left), self.copies)
 
     def _original(self, instruction: Instruction) -> str:
@@ -100,7 +123,9 @@ class _Writer:
         results: list[tuple[int, ...]] = []
         for b in self.buffers[t]:
             n, fast = int(self.hlo.buffer_tensor[b]), self.action[b] != DROP
-            if fast and (self.hlo.opaque[t] or isinstance(self._operand_shape(b, instruction), tuple)):
+            if fast and (
+                self.hlo.opaque[t] or isinstance(self._operand_shape(b, instruction), tuple)
+            ):
                 self._leave(b, f"{instruction.opcode} takes its arrays in HBM")
                 fast = False
             if self.hlo.buffer_is_output[b]:
@@ -115,7 +140,9 @@ class _Writer:
                     wanted[n] = False
         operands = [self._operand(name, wanted) for name in instruction.operands]
         fast_operands = [k for k, name in enumerate(operands) if self.mark in self.shape[name]]
-        line = placed_line(self.clones, instruction, instruction.name, operands, fast_operands, results)
+        line = placed_line(
+            self.clones, instruction, instruction.name, operands, fast_operands, results
+        )
         self._emit(instruction.name, line.split(" = ", 1)[1])
         for index, _ in leaves(instruction.shape):
             n = self.hlo.number.get((instruction.name, index))
@@ -145,7 +172,11 @@ class _Writer:
                 self.arriving[b] = self._start(self._in_hbm(n), fast=True)
 
     def _start(self, source: str, *, fast: bool) -> str:
-        there = in_fast(self.shape[source], self.clones.space) if fast else self.shape[source].replace(self.mark, "")
+        there = (
+            in_fast(self.shape[source], self.clones.space)
+            if fast
+            else self.shape[source].replace(self.mark, "")
+        )
         self.copies += 1
         shape = f"({there}, {self.shape[source]}, u32[]{{:S(2)}})"
         return self._emit(f"mapped-start.{self.copies}", f"{shape} copy-start(%{source})")
@@ -169,7 +200,9 @@ class _Writer:
             key = (name, i)
             if key not in self.made:
                 part = split_shape(self.shape[name])[i]
-                self.made[key] = self._emit(f"{name}.part.{i}", f"{part} get-tuple-element(%{name}), index={i}")
+                self.made[key] = self._emit(
+                    f"{name}.part.{i}", f"{part} get-tuple-element(%{name}), index={i}"
+                )
             name = self.made[key]
         return name
 
@@ -180,7 +213,8 @@ class _Writer:
         return self.fast[n] if wanted.get(n) else self._in_hbm(n)
 
     def _operand(self, name: str, wanted: dict[int, bool]) -> str:
-        """What an instruction reads in the place of `name`: the versions wanted, through bitcasts and tuples."""
+        """What an instruction reads in the place of `name`: the versions wanted, through bitcasts
+        and tuples."""
         shape = self.entry.by_name[name].shape
         if isinstance(shape, tuple):
             return self._tuple(name)
@@ -191,28 +225,43 @@ class _Writer:
             key = ("bitcast", bitcast, version)
             if key not in self.made:
                 instruction = self.entry.by_name[bitcast]
-                result = self._original(instruction).replace(f"(%{instruction.operands[0]})", f"(%{version})", 1)
+                result = self._original(instruction).replace(
+                    f"(%{instruction.operands[0]})", f"(%{version})", 1
+                )
                 if self.mark in self.shape[version]:
                     text = shape_text("x = " + result)
                     result = result.replace(text, in_fast(text, self.clones.space), 1)
                 again = sum(k[:2] == key[:2] for k in self.made)
-                self.made[key] = self._emit(f"{bitcast}.version.{again}" if again else bitcast, result)
+                self.made[key] = self._emit(
+                    f"{bitcast}.version.{again}" if again else bitcast, result
+                )
             version = self.made[key]
         return version
 
     def _tuple(self, name: str) -> str:
         """A tuple, made anew where an array in it is no longer what its definition gives."""
-        definitions = {index: self.resolver.resolve(name, index) for index, _ in leaves(self.entry.by_name[name].shape)}
+        definitions = {
+            index: self.resolver.resolve(name, index)
+            for index, _ in leaves(self.entry.by_name[name].shape)
+        }
         owners = {definition[0] for definition in definitions.values()}
-        versions = {index: self._version(definition, {}) for index, definition in definitions.items()}
+        versions = {
+            index: self._version(definition, {}) for index, definition in definitions.items()
+        }
         (owner,) = owners if len(owners) == 1 else (None,)
-        if owner and all(index == d[1] and versions[index] == self._array(d) for index, d in definitions.items()):
+        if owner and all(
+            index == d[1] and versions[index] == self._array(d) for index, d in definitions.items()
+        ):
             return owner
         return self._make_tuple(name, self.entry.by_name[name].shape, versions, ())
 
-    def _make_tuple(self, name: str, shape: Iterable, versions: dict, index: tuple[int, ...]) -> str:
+    def _make_tuple(
+        self, name: str, shape: Iterable, versions: dict, index: tuple[int, ...]
+    ) -> str:
         parts = [
-            self._make_tuple(name, part, versions, (*index, i)) if isinstance(part, tuple) else versions[(*index, i)]
+            self._make_tuple(name, part, versions, (*index, i))
+            if isinstance(part, tuple)
+            else versions[(*index, i)]
             for i, part in enumerate(shape)
         ]
         key = ("tuple", name, index, tuple(parts))

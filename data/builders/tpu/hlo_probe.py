@@ -1,8 +1,10 @@
-"""A synthetic HLO module that holds single instructions of a program under many placements of their arrays.
+"""A synthetic HLO module that holds single instructions of a program under many placements of their
+arrays.
 
-Paper 1 measures every instruction under every subset of its buffers in fast memory (Appendix A). Without the chip,
-the compiler's own estimate stands in: each probe is a clone of an instruction in which some operands and results lie in
-fast memory. One compilation of the module's back end prices all of them.
+Paper 1 measures every instruction under every subset of its buffers in fast memory (Appendix A).
+Without the chip, the compiler's own estimate stands in: each probe is a clone of an instruction in
+which some operands and results lie in fast memory. One compilation of the module's back end prices
+all of them.
 """
 
 import hashlib
@@ -23,9 +25,18 @@ _NOISE = re.compile(rf", (?:{_ASIDE}|backend_config)=\{{{_DEPTH_2}\}}")
 ASIDE = re.compile(rf", (?:{_ASIDE})=\{{{_DEPTH_2}\}}")
 """The same without what the compiler's front end tells its back end."""
 CALLED = (
-    "calls", "to_apply", "select", "scatter", "comparator", "condition", "body", "branch_computations",
-    "true_computation", "false_computation", "called_computations",
-)  # fmt: skip
+    "calls",
+    "to_apply",
+    "select",
+    "scatter",
+    "comparator",
+    "condition",
+    "body",
+    "branch_computations",
+    "true_computation",
+    "false_computation",
+    "called_computations",
+)
 """Attributes that name computations."""
 
 
@@ -39,11 +50,13 @@ class Probe:
 
 
 class Unprobeable(InputError):
-    """The instruction cannot stand alone: it reads a tuple, or its text is of a kind not understood."""
+    """The instruction cannot stand alone: it reads a tuple, or its text is of a kind not
+    understood."""
 
 
 def signature(module: Module, instruction: Instruction) -> str:
-    """A digest equal for instructions that do the same work on arrays of the same shapes and layouts."""
+    """A digest equal for instructions that do the same work on arrays of the same shapes and
+    layouts."""
     h = hashlib.sha256()
     entry = module.entry
     for operand in instruction.operands:
@@ -51,7 +64,11 @@ def signature(module: Module, instruction: Instruction) -> str:
         h.update(shape_text(line).encode())
         if entry.by_name[operand].opcode == "constant":
             h.update(entry.by_name[operand].argument.encode())
-    h.update(_canonical(module, instruction.line, {o: f"o{i}" for i, o in enumerate(instruction.operands)}).encode())
+    h.update(
+        _canonical(
+            module, instruction.line, {o: f"o{i}" for i, o in enumerate(instruction.operands)}
+        ).encode()
+    )
     return h.hexdigest()
 
 
@@ -60,7 +77,8 @@ def _canonical(module: Module, line: str, names: dict[str, str]) -> str:
     text = text.split(" = ", 1)[1]
 
     def rename(match: re.Match) -> str:
-        # A computation and an instruction may bear one name; an attribute, such as calls=, means the computation.
+        # A computation and an instruction may bear one name; an attribute, such as calls=, means
+        # the computation.
         attribute, name = match.groups()
         computation = module.computations.get(name) if attribute else None
         if computation is None:
@@ -123,7 +141,9 @@ class Clones:
 
     def need_callees(self, instruction: Instruction) -> None:
         """Takes along, as they are, the computations an instruction calls."""
-        for name in re.findall(r"%([\w.\-]+)", " ".join(filter(None, map(instruction.attribute, CALLED)))):
+        for name in re.findall(
+            r"%([\w.\-]+)", " ".join(filter(None, map(instruction.attribute, CALLED)))
+        ):
             if name not in self.texts:
                 computation = self._module.computations[name]
                 for inner in computation.instructions:
@@ -133,7 +153,8 @@ class Clones:
 
 
 class ProbeModule:
-    """Collects probes of a program's module, from before memory assignment, and prints the module that prices them."""
+    """Collects probes of a program's module, from before memory assignment, and prints the module
+    that prices them."""
 
     def __init__(self, module: Module, space: int):
         self._module = module
@@ -143,7 +164,8 @@ class ProbeModule:
         """The name of each clone in the printed module."""
 
     def add(self, probe: Probe) -> str:
-        """Adds a probe; returns its clone's name. Raises `Unprobeable`, and then leaves the module as it was."""
+        """Adds a probe; returns its clone's name. Raises `Unprobeable`, and then leaves the module
+        as it was."""
         instruction = self._module.entry.by_name[probe.instruction]
         saved = dict(self._clones.texts), len(self._body)
         try:
@@ -151,12 +173,15 @@ class ProbeModule:
         except (ValueError, KeyError, IndexError) as error:
             self._clones.texts = saved[0]
             del self._body[saved[1] :]
-            raise Unprobeable(self._module.name, probe.instruction, f"cannot be priced alone ({error})") from None
+            raise Unprobeable(
+                self._module.name, probe.instruction, f"cannot be priced alone ({error})"
+            ) from None
         self.names[name] = probe
         return name
 
     def text(self) -> str:
-        """The module in HLO text: computations before their users, a schedule, no results but one constant."""
+        """The module in HLO text: computations before their users, a schedule, no results but one
+        constant."""
         header = "HloModule probe, is_scheduled=true, entry_computation_layout={()->s32[]}"
         entry = ["ENTRY %probe_main () -> s32[] {", *self._body]
         entry += ["  ROOT %probe_out = s32[]{:T(128)} constant(0)", "}"]
@@ -179,14 +204,20 @@ class ProbeModule:
                 line = _NOISE.sub("", source.line.removeprefix("ROOT "))
                 self._body.append(f"  %{name} = {line.split(' = ', 1)[1]}")
             else:
-                # An uninitialised buffer: no parameter whose layout the compiler would choose, no copy to price.
+                # An uninitialised buffer: no parameter whose layout the compiler would choose, no
+                # copy to price.
                 name = f"probe_b{number}_{position}"
                 text = in_fast(text, self._clones.space) if position in probe.operands else text
-                self._body.append(f'  %{name} = {text} custom-call(), custom_call_target="AllocateBuffer"')
+                self._body.append(
+                    f'  %{name} = {text} custom-call(), custom_call_target="AllocateBuffer"'
+                )
             shared[operand] = name
             operands.append(name)
         name = f"probe.{number}"
-        self._body.append("  " + placed_line(self._clones, instruction, name, operands, probe.operands, probe.results))
+        self._body.append(
+            "  "
+            + placed_line(self._clones, instruction, name, operands, probe.operands, probe.results)
+        )
         return name
 
 
@@ -198,16 +229,21 @@ def placed_line(
     fast_operands: Iterable[int],
     fast_results: Iterable[tuple[int, ...]],
 ) -> str:
-    """An instruction's line under another name, reading other operands, with some of its arrays in fast memory."""
+    """An instruction's line under another name, reading other operands, with some of its arrays in
+    fast memory."""
     line = clones.line(instruction).removeprefix("ROOT ")
     for index in fast_results:
         line = place(line, index, clones.space)
     _, end = _shape_span(line)
     head, rest = line[:end], line[end:]
-    rest = rest.replace(f"({clones.argument(instruction)})", "(" + ", ".join(f"%{o}" for o in operands) + ")", 1)
+    rest = rest.replace(
+        f"({clones.argument(instruction)})", "(" + ", ".join(f"%{o}" for o in operands) + ")", 1
+    )
     if instruction.opcode == "fusion":
         callee = (instruction.attribute("calls") or "").lstrip("%")
-        rest = rest.replace(f"calls=%{callee}", f"calls=%{clones.fused(callee, fast_operands, fast_results)}")
+        rest = rest.replace(
+            f"calls=%{callee}", f"calls=%{clones.fused(callee, fast_operands, fast_results)}"
+        )
     else:
         clones.need_callees(instruction)
     return f"%{name} = {head.split(' = ', 1)[1]}{rest}"

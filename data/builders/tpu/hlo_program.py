@@ -1,18 +1,22 @@
-"""From a scheduled HLO module to the memory-mapping game's instructions, tensors, buffers and alias groups.
+"""From a scheduled HLO module to the memory-mapping game's instructions, tensors, buffers and alias
+groups.
 
 The rules, in the order in which they apply:
 
-1. An instruction of the entry computation is one logical time step, unless it moves nothing: ``parameter``,
-   ``constant``, ``get-tuple-element``, ``tuple``, ``bitcast``, ``optimization-barrier``, ``after-all``.
-2. A tensor is an array that a parameter, a constant or an instruction defines; the moves of rule 1 are looked through.
+1. An instruction of the entry computation is one logical time step, unless it moves nothing:
+   ``parameter``, ``constant``, ``get-tuple-element``, ``tuple``, ``bitcast``,
+   ``optimization-barrier``, ``after-all``.
+2. A tensor is an array that a parameter, a constant or an instruction defines; the moves of rule 1
+   are looked through.
    Arrays of one element are left out: they live in registers and scalar memory.
 3. A buffer is one array an instruction reads (once, however many operands name it) or writes.
-4. An instruction that updates in place shares memory between an input and an output: ``dynamic-update-slice``, a fusion
-   whose root is one, and whatever ``output_to_operand_aliasing`` lists. The two buffers form an alias group. So do a
-   donated parameter and the result that takes over its memory, in the instruction that reads one and writes the other:
-   the compiler treats the two as one value there, and never was one found in fast memory without the other.
-5. Control flow (``while``, ``conditional``, ``call``) is one opaque instruction: its arrays stay in HBM, because what
-   its body would gain is not known from outside. `HloProgram.opaque` counts them.
+4. An instruction that updates in place shares memory between an input and an output:
+   ``dynamic-update-slice``, a fusion whose root is one, and whatever ``output_to_operand_aliasing``
+   lists. The two buffers form an alias group. So do a donated parameter and the result that takes
+   over its memory, in the instruction that reads one and writes the other: the compiler treats the
+   two as one value there, and never was one found in fast memory without the other.
+5. Control flow (``while``, ``conditional``, ``call``) is one opaque instruction: its arrays stay in
+   HBM, because what its body would gain is not known from outside. `HloProgram.opaque` counts them.
 """
 
 import functools
@@ -26,7 +30,15 @@ from learned_mapping.errors import InputError
 from .hlo import Computation, Instruction, Module, leaves, parse_index
 
 TRANSPARENT = frozenset(
-    ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "optimization-barrier", "after-all")
+    (
+        "parameter",
+        "constant",
+        "get-tuple-element",
+        "tuple",
+        "bitcast",
+        "optimization-barrier",
+        "after-all",
+    )
 )
 OPAQUE = frozenset(("while", "conditional", "call", "async-start", "async-update", "async-done"))
 COPIES = frozenset(("copy-start", "copy-done", "async-start", "async-done"))
@@ -39,7 +51,8 @@ Definition = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class HloProgram:
-    """What the game needs of a module, before latencies are known; arrays as in `program.Program`."""
+    """What the game needs of a module, before latencies are known; arrays as in
+    `program.Program`."""
 
     instructions: tuple[Instruction, ...]
     tensors: tuple[Definition, ...]
@@ -51,7 +64,8 @@ class HloProgram:
     buffer_is_output: np.ndarray
     buffer_alias: np.ndarray
     buffer_position: tuple[tuple[int, tuple[int, ...]], ...]
-    """Where each buffer stands on its instruction: (operand number or -1 for the result, tuple index)."""
+    """Where each buffer stands on its instruction: (operand number or -1 for the result, tuple
+    index)."""
     opaque: np.ndarray  # [T] bool, whether the instruction is control flow.
 
     @functools.cached_property
@@ -61,7 +75,10 @@ class HloProgram:
 
     @property
     def tensor_names(self) -> tuple[str, ...]:
-        return tuple(name + ("{" + ",".join(map(str, index)) + "}" if index else "") for name, index in self.tensors)
+        return tuple(
+            name + ("{" + ",".join(map(str, index)) + "}" if index else "")
+            for name, index in self.tensors
+        )
 
 
 def hlo_program(module: Module) -> HloProgram:
@@ -98,7 +115,9 @@ def hlo_program(module: Module) -> HloProgram:
     for t, instruction in enumerate(instructions):
         reads: dict[int, int] = {}
         for place, operand in enumerate(instruction.operands):
-            for index, _ in leaves(entry.by_name[operand].shape if operand in entry.by_name else ()):
+            for index, _ in leaves(
+                entry.by_name[operand].shape if operand in entry.by_name else ()
+            ):
                 read = tensor(resolver.resolve(operand, index))
                 if read is not None and read not in reads:
                     reads[read] = len(buffers)
@@ -112,8 +131,16 @@ def hlo_program(module: Module) -> HloProgram:
             group = -1
             source = in_place_source(module, instruction, index)
             if source is not None or (instruction.name, index) in donated:
-                shared = tensor(donated[instruction.name, index] if source is None else resolver.resolve(*source))
-                if shared in reads and sizes[shared] == sizes[written] and groups[reads[shared]] == -1:
+                shared = tensor(
+                    donated[instruction.name, index]
+                    if source is None
+                    else resolver.resolve(*source)
+                )
+                if (
+                    shared in reads
+                    and sizes[shared] == sizes[written]
+                    and groups[reads[shared]] == -1
+                ):
                     group = groups[reads[shared]] = next_group
                     next_group += 1
             buffers.append((t, written, True))
@@ -136,16 +163,22 @@ def hlo_program(module: Module) -> HloProgram:
 
 
 def placements(program: HloProgram, assigned: Module) -> np.ndarray:
-    """Which buffers of a program the compiler put into fast memory, read from the module after its memory assignment:
-    [B] int8, 1 in fast memory, 0 elsewhere, -1 where the instruction did not survive under its name."""
+    """Which buffers of a program the compiler put into fast memory, read from the module after its
+    memory assignment: [B] int8, 1 in fast memory, 0 elsewhere, -1 where the instruction did not
+    survive under its name."""
     entry = assigned.entry
     result = np.full(len(program.buffer_tensor), -1, np.int8)
-    for b, (t, (place, index)) in enumerate(zip(program.buffer_instruction.tolist(), program.buffer_position)):
+    for b, (t, (place, index)) in enumerate(
+        zip(program.buffer_instruction.tolist(), program.buffer_position)
+    ):
         instruction = entry.by_name.get(program.instructions[t].name)
         if instruction is None:
             continue
         if place >= 0:
-            if place >= len(instruction.operands) or instruction.operands[place] not in entry.by_name:
+            if (
+                place >= len(instruction.operands)
+                or instruction.operands[place] not in entry.by_name
+            ):
                 continue
             instruction = entry.by_name[instruction.operands[place]]
         shapes = dict(leaves(instruction.shape))
@@ -160,8 +193,11 @@ class Resolver:
     def __init__(self, computation: Computation):
         self._computation = computation
 
-    def resolve(self, name: str, index: tuple[int, ...], bitcasts: list[str] | None = None) -> Definition:
-        """The array that stands at `index` of a value; the bitcasts on the way are appended to `bitcasts`."""
+    def resolve(
+        self, name: str, index: tuple[int, ...], bitcasts: list[str] | None = None
+    ) -> Definition:
+        """The array that stands at `index` of a value; the bitcasts on the way are appended to
+        `bitcasts`."""
         while True:
             instruction = self._computation.by_name.get(name)
             if instruction is None:
@@ -196,7 +232,9 @@ def _donated(module: Module, resolver: Resolver) -> dict[Definition, Definition]
     }
 
 
-def in_place_source(module: Module, instruction: Instruction, index: tuple[int, ...]) -> Definition | None:
+def in_place_source(
+    module: Module, instruction: Instruction, index: tuple[int, ...]
+) -> Definition | None:
     """The operand (and its tuple index) whose memory the output at `index` takes over, or None."""
     listed = instruction.attribute("output_to_operand_aliasing")
     if listed:

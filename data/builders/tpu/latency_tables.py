@@ -1,10 +1,11 @@
 """Latency tables L_I(S) of a compiled program: which placements to price, and what the others cost.
 
-Paper 1 measures every instruction under every subset of its buffers in fast memory; here `pricing` asks the compiler's
-cost model for some of them. Instructions that do the same work are priced once: with nothing in fast memory, and with
-as much as fits. Those that make up most of the saving between the two are priced in detail; those that together move
-little are inferred from others of their kind (`infer_prices`). `complete_table` fills in the rest by a stated rule, to
-be judged on placements that were never priced for it.
+Paper 1 measures every instruction under every subset of its buffers in fast memory; here `pricing`
+asks the compiler's cost model for some of them. Instructions that do the same work are priced once:
+with nothing in fast memory, and with as much as fits. Those that make up most of the saving between
+the two are priced in detail; those that together move little are inferred from others of their kind
+(`infer_prices`). `complete_table` fills in the rest by a stated rule, to be judged on placements
+that were never priced for it.
 """
 
 import hashlib
@@ -25,12 +26,15 @@ from .hlo_program import HloProgram
 Prices = dict[str, dict[str, int | None]]
 """Cycles by signature and by subset (`subset_key`); None where the compiler gives no estimate."""
 Subset = frozenset[int]
-"""Units of an instruction in fast memory; a unit is a buffer, or the two buffers of an in-place update together."""
+"""Units of an instruction in fast memory; a unit is a buffer, or the two buffers of an in-place
+update together."""
 FULL_UNITS = 3  # Up to this many units every subset is priced.
 ENDS_SHARE = 0.985
-"""Instructions that make up this share of the bytes moved are priced at all; the others are inferred from them."""
+"""Instructions that make up this share of the bytes moved are priced at all; the others are
+inferred from them."""
 ALONE_SHARE = 0.85
-"""Each unit alone is priced for the instructions that make up this share of the program's possible saving."""
+"""Each unit alone is priced for the instructions that make up this share of the program's possible
+saving."""
 OTHERS_SHARE = 0.50  # Likewise every unit but one (or, up to `FULL_UNITS` units, every subset).
 
 
@@ -39,9 +43,11 @@ class Priceable:
     """An instruction whose placements may be priced."""
 
     instruction: int  # Its logical time.
-    signature: str  # Equal for instructions that do the same work on units of the same kind (`work_key`).
+    # Equal for instructions that do the same work on units of the same kind (`work_key`).
+    signature: str
     kind: str
-    """Opcode, and of a fusion what kind: ``kOutput`` (around a convolution), ``kLoop``, ``kInput``, ``kCustom``."""
+    """Opcode, and of a fusion what kind: ``kOutput`` (around a convolution), ``kLoop``, ``kInput``,
+    ``kCustom``."""
     count: int  # How many instructions of the program do this work.
     units: tuple[tuple[int, ...], ...]
     """The buffers that vary, largest first; buffers that must lie together are one unit."""
@@ -72,8 +78,9 @@ class Priceable:
 
 
 def plan(module: Module, program: HloProgram, *, fast_bytes: int) -> list[Priceable]:
-    """One instruction of each kind of work, control flow aside, in order of first occurrence; of a module from before
-    memory assignment. Subsets above the capacity can never be placed and are left out."""
+    """One instruction of each kind of work, control flow aside, in order of first occurrence; of a
+    module from before memory assignment. Subsets above the capacity can never be placed and are
+    left out."""
     steps = range(len(program.instructions))
     keys = [None if program.opaque[t] else work_key(module, program, t, fast_bytes) for t in steps]
     counts = Counter(keys)
@@ -86,25 +93,40 @@ def plan(module: Module, program: HloProgram, *, fast_bytes: int) -> list[Pricea
             if size <= room:
                 fullest.add(u)
                 room -= size
-        moved = int(program.tensor_bytes[program.buffer_tensor[program.buffer_instruction == t]].sum())
-        kind = f"{program.instructions[t].opcode} {program.instructions[t].attribute('kind') or ''}".strip()
-        result.append(Priceable(t, key, kind, counts[key], units, sizes, moved, frozenset(fullest), fast_bytes))
+        moved = int(
+            program.tensor_bytes[program.buffer_tensor[program.buffer_instruction == t]].sum()
+        )
+        instruction = program.instructions[t]
+        kind = f"{instruction.opcode} {instruction.attribute('kind') or ''}".strip()
+        result.append(
+            Priceable(
+                t, key, kind, counts[key], units, sizes, moved, frozenset(fullest), fast_bytes
+            )
+        )
     return sorted(result, key=lambda item: item.instruction)
 
 
 def work_key(module: Module, program: HloProgram, instruction: int, fast_bytes: int) -> str:
-    """A digest equal for instructions that do the same work and whose units stand at the same operands and results.
+    """A digest equal for instructions that do the same work and whose units stand at the same
+    operands and results.
 
-    The work alone is not enough: a parameter updated in place and one that is not are one or two units.
+    The work alone is not enough: a parameter updated in place and one that is not are one or two
+      units.
     """
     units = varied_units(program, instruction, fast_bytes)
-    places = [[[place, list(index)] for place, index in sorted(program.buffer_position[b] for b in u)] for u in units]
+    places = [
+        [[place, list(index)] for place, index in sorted(program.buffer_position[b] for b in u)]
+        for u in units
+    ]
     text = signature(module, program.instructions[instruction]) + json.dumps(places)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def varied_units(program: HloProgram, instruction: int, fast_bytes: int) -> tuple[tuple[int, ...], ...]:
-    """The at most `MAX_VARIED` largest buffers of an instruction that fit, buffers of one alias group together."""
+def varied_units(
+    program: HloProgram, instruction: int, fast_bytes: int
+) -> tuple[tuple[int, ...], ...]:
+    """The at most `MAX_VARIED` largest buffers of an instruction that fit, buffers of one alias
+    group together."""
     buffers = np.flatnonzero(program.buffer_instruction == instruction)
     groups: dict[int, list[int]] = {}
     for b in buffers.tolist():
@@ -120,17 +142,21 @@ def varied_units(program: HloProgram, instruction: int, fast_bytes: int) -> tupl
 
 
 def worth_a_price(planned: Sequence[Priceable]) -> list[Priceable]:
-    """The fewest instructions that make up `ENDS_SHARE` of the bytes of all buffers, every use counted."""
+    """The fewest instructions that make up `ENDS_SHARE` of the bytes of all buffers, every use
+    counted."""
     return _largest(planned, [item.moved_bytes * item.count for item in planned], ENDS_SHARE)
 
 
 def worth_detail(
     planned: Sequence[Priceable], prices: Mapping[str, Mapping[str, int | None]], share: float
 ) -> list[Priceable]:
-    """The fewest instructions whose savings make up a share of the program's, once the `ends` are priced."""
+    """The fewest instructions whose savings make up a share of the program's, once the `ends` are
+    priced."""
     savings = []
     for item in planned:
-        slow, fast = (prices.get(item.signature, {}).get(subset_key(s)) for s in (frozenset(), item.fullest))
+        slow, fast = (
+            prices.get(item.signature, {}).get(subset_key(s)) for s in (frozenset(), item.fullest)
+        )
         savings.append(0 if slow is None or fast is None else max(slow - fast, 0) * item.count)
     return _largest(planned, savings, share)
 
@@ -155,7 +181,9 @@ def subset_key(subset: Subset) -> str:
     return ",".join(str(u) for u in sorted(subset))
 
 
-def infer_prices(planned: Sequence[Priceable], prices: Mapping[str, Mapping[str, int | None]]) -> Prices:
+def infer_prices(
+    planned: Sequence[Priceable], prices: Mapping[str, Mapping[str, int | None]]
+) -> Prices:
     """Prices of the instructions that were never priced, from those of their kind that were.
 
     Nothing in fast memory costs the kind's cycles per byte moved, and as much as fits saves the
@@ -178,17 +206,22 @@ def infer_prices(planned: Sequence[Priceable], prices: Mapping[str, Mapping[str,
             base = item.moved_bytes * slow / max(moved, 1)
             inferred[item.signature] = {"": round(base)}
             if item.fullest and slow > 0:
-                inferred[item.signature][subset_key(item.fullest)] = round(base * (1 - saved / slow))
+                inferred[item.signature][subset_key(item.fullest)] = round(
+                    base * (1 - saved / slow)
+                )
     return inferred
 
 
-def complete_table(unit_bytes: Sequence[int], prices: Mapping[str, float | None]) -> np.ndarray | None:
+def complete_table(
+    unit_bytes: Sequence[int], prices: Mapping[str, float | None]
+) -> np.ndarray | None:
     """All 2^n latencies from those that are priced.
 
-    A subset S that is not priced takes its additive estimate, L({}) minus the savings of its members alone, but no less
-    than the least priced latency of a superset or, where none is priced, of everything priced: savings overlap where
-    another resource becomes the limit. A unit not priced alone is taken to save its share, by bytes, of what the units
-    of the fullest priced subset that holds it save together.
+    A subset S that is not priced takes its additive estimate, L({}) minus the savings of its
+    members alone, but no less than the least priced latency of a superset or, where none is priced,
+    of everything priced: savings overlap where another resource becomes the limit. A unit not
+    priced alone is taken to save its share, by bytes, of what the units of the fullest priced
+    subset that holds it save together.
 
     Args:
       unit_bytes: bytes of each of the n units.
@@ -201,7 +234,9 @@ def complete_table(unit_bytes: Sequence[int], prices: Mapping[str, float | None]
     if base is None:
         return None
     num_units = len(unit_bytes)
-    known = {frozenset(int(u) for u in k.split(",") if u): v for k, v in prices.items() if v is not None}
+    known = {
+        frozenset(int(u) for u in k.split(",") if u): v for k, v in prices.items() if v is not None
+    }
     saving = np.zeros(num_units)
     for u in range(num_units):
         if frozenset({u}) in known:

@@ -1,17 +1,21 @@
-"""What the TPU compiler itself says a mapping costs: the mapping written into its program, its own cycles read back.
+"""What the TPU compiler itself says a mapping costs: the mapping written into its program, its own
+cycles read back.
 
 Three steps, each in the compiler's process, so that its crash costs one mapping:
 
 1. `write_mapping` puts the mapping into the scheduled program (`hlo_mapping`).
-2. The compiler's back end, its own assignment off, takes the program: its verifier accepts the layouts, it assigns all
-   memory and reports the most fast memory in use. No array may have moved (`check`).
-3. Cycles. ``whole=True`` waits for the code of the whole program. Otherwise every instruction is priced alone
-   (`hlo_probe`) in the placement that the written program gives it; instructions of equal work and placement share a
-   price, and prices are kept by content in a `PriceCache`. The compiler's estimate of an instruction depends on nothing
+2. The compiler's back end, its own assignment off, takes the program: its verifier accepts the
+   layouts, it assigns all memory and reports the most fast memory in use. No array may have moved
+   (`check`).
+3. Cycles. ``whole=True`` waits for the code of the whole program. Otherwise every instruction is
+   priced alone (`hlo_probe`) in the placement that the written program gives it; instructions of
+   equal work and placement share a price, and prices are kept by content in a `PriceCache`. The
+   compiler's estimate of an instruction depends on nothing
    else: the two ways agree to the cycle wherever both were tried.
 
-Cycles are the compiler's own estimates, of computation alone: copies run beside it and are never waited for.
-`with_stalls` adds the wait by the latency models of `hardware`, with the compiler's cycles for the instructions' times.
+Cycles are the compiler's own estimates, of computation alone: copies run beside it and are never
+waited for. `with_stalls` adds the wait by the latency models of `hardware`, with the compiler's
+cycles for the instructions' times.
 """
 
 import functools
@@ -62,7 +66,9 @@ def generation_of(program: Program) -> Generation:
     """The generation of TPU that a game is of; raises `InputError` for one that is not known."""
     name = program.metadata.get("generation", V4.name)
     if not isinstance(name, str) or name not in compiler.GENERATIONS:
-        raise InputError(program.name, "generation", f"{name!r} is none of {', '.join(compiler.GENERATIONS)}")
+        raise InputError(
+            program.name, "generation", f"{name!r} is none of {', '.join(compiler.GENERATIONS)}"
+        )
     return compiler.GENERATIONS[name]
 
 
@@ -77,7 +83,9 @@ def source(text: str, program: Program) -> Source:
         and np.array_equal(hlo.tensor_bytes, program.tensor_bytes)
     )
     if not same:
-        raise InputError("HLO", module.name, f"is not the program that {program.name!r} was made from")
+        raise InputError(
+            "HLO", module.name, f"is not the program that {program.name!r} was made from"
+        )
     return Source(text, module, hlo, program)
 
 
@@ -86,11 +94,13 @@ class Price:
     """The compiler's price of one mapping."""
 
     cycles: dict[str, int | None]
-    """By instruction, copies and what costs nothing left out; None where the compiler has no estimate."""
+    """By instruction, copies and what costs nothing left out; None where the compiler has no
+    estimate."""
     fast_bytes: int | None
     """The most fast memory in use at offsets of the compiler's own choice, as it reports it; it may
     need more than the mapping's offsets do, and more than there is. None where it was not asked."""
-    left: tuple[str, ...]  # What the written program cannot express, a line each (`hlo_mapping.Written.left`).
+    # What the written program cannot express, a line each (`hlo_mapping.Written.left`).
+    left: tuple[str, ...]
     copies: int
     compiled: int  # Instructions compiled for this price; the others were known.
     seconds: float
@@ -102,7 +112,8 @@ class Price:
 
 
 class PriceCache:
-    """Cycles by content, one line of JSON each, in a file that only grows; without a file, in memory alone."""
+    """Cycles by content, one line of JSON each, in a file that only grows; without a file, in
+    memory alone."""
 
     def __init__(self, path: Path | None = None):
         self._path = path
@@ -123,9 +134,18 @@ class PriceCache:
                 stream.write(json.dumps({key: cycles}) + "\n")
 
 
-def price_key(generation: Generation, work: str, operands: list[int], results: list[list[int]]) -> str:
-    """The key of a price: what an instruction does (`hlo_probe.signature`), where its arrays lie, which compiler."""
-    key = [_version(), work, sorted(operands), sorted(results), *([] if generation == V4 else [generation.name])]
+def price_key(
+    generation: Generation, work: str, operands: list[int], results: list[list[int]]
+) -> str:
+    """The key of a price: what an instruction does (`hlo_probe.signature`), where its arrays lie,
+    which compiler."""
+    key = [
+        _version(),
+        work,
+        sorted(operands),
+        sorted(results),
+        *([] if generation == V4 else [generation.name]),
+    ]
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
 
 
@@ -143,7 +163,12 @@ def known_prices(origin: Source, prices: Prices) -> dict[str, int | None]:
     for item in plan(origin.module, origin.hlo, fast_bytes=origin.program.fast_bytes):
         work = signature(origin.module, origin.hlo.instructions[item.instruction])
         for subset, cycles in prices.get(item.signature, {}).items():
-            places = [origin.hlo.buffer_position[b] for u in subset.split(",") if u for b in item.units[int(u)]]
+            places = [
+                origin.hlo.buffer_position[b]
+                for u in subset.split(",")
+                if u
+                for b in item.units[int(u)]
+            ]
             operands = [place for place, _ in places if place >= 0]
             results = [list(index) for place, index in places if place < 0]
             known[price_key(origin.generation, work, operands, results)] = cycles
@@ -180,13 +205,21 @@ def price(
     module = parse_module(written.text, "written HLO")
     fast_bytes, cycles, compiled = None, {}, 0
     if checked or whole:
-        fast_bytes, generated = check(written, module, origin.generation, whole=whole, seconds=seconds)
+        fast_bytes, generated = check(
+            written, module, origin.generation, whole=whole, seconds=seconds
+        )
         if generated is not None:
-            cycles = {i.name: i.estimated_cycles for i in generated.entry.instructions if i.opcode not in COPIES}
+            cycles = {
+                i.name: i.estimated_cycles
+                for i in generated.entry.instructions
+                if i.opcode not in COPIES
+            }
             compiled = len(cycles)
     if not whole:
         cycles, compiled = _alone(origin, module, cache, progress)
-    return Price(cycles, fast_bytes, written.left, written.copies, compiled, time.monotonic() - began)
+    return Price(
+        cycles, fast_bytes, written.left, written.copies, compiled, time.monotonic() - began
+    )
 
 
 def _alone(
@@ -200,8 +233,15 @@ def _alone(
         work = signature(origin.module, origin.module.entry.by_name[instruction.name])
         key = keys[instruction.name] = price_key(origin.generation, work, operands, results)
         if key not in cache.prices:
-            todo[key] = {"key": key, "instruction": instruction.name, "operands": operands, "results": results}
-    for item, cycles in priced(origin.text, list(todo.values()), generation=origin.generation, progress=progress):
+            todo[key] = {
+                "key": key,
+                "instruction": instruction.name,
+                "operands": operands,
+                "results": results,
+            }
+    for item, cycles in priced(
+        origin.text, list(todo.values()), generation=origin.generation, progress=progress
+    ):
         cache.put(item["key"], cycles)
     return {name: cache.prices[key] for name, key in keys.items()}, len(todo)
 
@@ -235,22 +275,34 @@ def check(
             other = assigned.entry.by_name.get(instruction.name)
             if other is None or placed(assigned, other) != placed(module, instruction):
                 raise compiler.CompilerError(f"the compiler moved an array of {instruction.name}")
-        used = re.findall(rf"\(color={generation.space}\)\s*Total bytes: (\d+)", compiler.dumped(folder, _REPORT))
-        generated = parse_module(compiler.dumped(folder, compiler.GENERATED), compiler.GENERATED) if whole else None
+        used = re.findall(
+            rf"\(color={generation.space}\)\s*Total bytes: (\d+)", compiler.dumped(folder, _REPORT)
+        )
+        generated = (
+            parse_module(compiler.dumped(folder, compiler.GENERATED), compiler.GENERATED)
+            if whole
+            else None
+        )
         return sum(map(int, used)), generated
 
 
 def with_stalls(program: Program, mapping: MappingLike, price: Price) -> dict[str, float]:
-    """Cycles of a mapped program with its waits for copies: the compiler's cycles replayed by our latency models.
+    """Cycles of a mapped program with its waits for copies: the compiler's cycles replayed by our
+    latency models.
 
-    An instruction without an estimate takes no time, here as in the compiler's sum. Of the two models the faster is
-    taken, for every mapping alike: one copy at a time, and several that yield to the instructions.
+    An instruction without an estimate takes no time, here as in the compiler's sum. Of the two
+    models the faster is taken, for every mapping alike: one copy at a time, and several that yield
+    to the instructions.
 
     Returns:
-      ``serial_cycles`` and ``shared_cycles`` by the two models, and ``stalled_cycles``, the smaller.
+      ``serial_cycles`` and ``shared_cycles`` by the two models, and ``stalled_cycles``, the
+      smaller.
     """
     clock_hz = generation_of(program).clock_hz
-    times = np.array([price.cycles.get(name) or 0 for name in program.instruction_names], float) / clock_hz
+    times = (
+        np.array([price.cycles.get(name) or 0 for name in program.instruction_names], float)
+        / clock_hz
+    )
     flat = replace(
         program,
         latency_offsets=np.arange(program.num_instructions + 1),

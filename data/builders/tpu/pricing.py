@@ -1,4 +1,5 @@
-"""Prices of placements: probes (`hlo_probe`) through the back end of the TPU compiler alone, in a process of its own.
+"""Prices of placements: probes (`hlo_probe`) through the back end of the TPU compiler alone, in a
+process of its own.
 
 The back end takes scheduled HLO and leaves HLO with estimated cycles. It is called through PJRT's C
 interface: the few calls needed are bound here, by their fixed places in the interface's table of
@@ -30,9 +31,11 @@ BATCH = 24  # Probes in one compilation.
 BATCH_SECONDS = 600.0  # Wall-clock limit of one; what runs past it counts as refused.
 
 _ERROR_DESTROY, _ERROR_MESSAGE, _PLUGIN_INITIALIZE, _TOPOLOGY_CREATE, _COMPILE = 0, 1, 3, 82, 89
-_FUNCTIONS_AT = 8 + 8 + 24  # Bytes before the table: the struct's size, its extensions, the version.
+# Bytes before the table: the struct's size, its extensions, the version.
+_FUNCTIONS_AT = 8 + 8 + 24
 _BACKEND_ONLY = b"\x1a\x02\x58\x01"
-"""Serialized ``executable_build_options.run_backend_only = true``, appended to the options (protobuf merges fields)."""
+"""Serialized ``executable_build_options.run_backend_only = true``, appended to the options
+(protobuf merges fields)."""
 
 _SIZE, _POINTER, _TEXT = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p
 
@@ -46,7 +49,8 @@ def price_in_stages(
     known: Mapping[str, Mapping[str, int | None]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prices:
-    """Prices the ends of every instruction that matters, then units alone and other subsets where the saving is.
+    """Prices the ends of every instruction that matters, then units alone and other subsets where
+    the saving is.
 
     Args:
       module_text: the module before memory assignment, as dumped, of the compiler of `generation`.
@@ -55,10 +59,19 @@ def price_in_stages(
       progress: called with (probes done, probes of this stage).
     """
     ends = [(p, p.ends) for p in tables.worth_a_price(planned)]
-    prices = price(module_text, program, ends, generation=generation, known=known, progress=progress)
+    prices = price(
+        module_text, program, ends, generation=generation, known=known, progress=progress
+    )
     alone = [(p, p.alone) for p in tables.worth_detail(planned, prices, tables.ALONE_SHARE)]
     others = [(p, p.others) for p in tables.worth_detail(planned, prices, tables.OTHERS_SHARE)]
-    return price(module_text, program, [*alone, *others], generation=generation, known=prices, progress=progress)
+    return price(
+        module_text,
+        program,
+        [*alone, *others],
+        generation=generation,
+        known=prices,
+        progress=progress,
+    )
 
 
 def price(
@@ -100,15 +113,16 @@ def priced(
     generation: Generation = V4,
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[tuple[dict[str, Any], int | None]]:
-    """Prices probes in a process of their own; yields each with its cycles, None where there is no estimate.
+    """Prices probes in a process of their own; yields each with its cycles, None where there is no
+    estimate.
 
     A batch of probes is one compilation. Where the back end refuses a batch, dies of it or takes
     too long, the batch is split until the probe at fault stands alone; its price is then None.
 
     Args:
       module_text: the module before memory assignment, as dumped.
-      todo: ``instruction``, a name; ``operands``, the numbers of those in fast memory; ``results``, the indices of
-        those there. Other items of a probe are left alone.
+      todo: ``instruction``, a name; ``operands``, the numbers of those in fast memory; ``results``,
+        the indices of those there. Other items of a probe are left alone.
       generation, progress: as in `price_in_stages`.
     """
     total, done = len(todo), 0
@@ -170,14 +184,25 @@ _Plain = _struct("_Plain")
 _Destroy = _struct("_Destroy", ("error", _POINTER))
 _Message = _struct("_Message", ("error", _POINTER), ("message", _POINTER), ("message_size", _SIZE))
 _Topology = _struct(
-    "_Topology", ("name", _TEXT), ("name_size", _SIZE), ("options", _POINTER), ("num_options", _SIZE),
+    "_Topology",
+    ("name", _TEXT),
+    ("name_size", _SIZE),
+    ("options", _POINTER),
+    ("num_options", _SIZE),
     ("topology", _POINTER),
-)  # fmt: skip
-_Program = _struct("_Program", ("code", _TEXT), ("code_size", _SIZE), ("format", _TEXT), ("format_size", _SIZE))
+)
+_Program = _struct(
+    "_Program", ("code", _TEXT), ("code_size", _SIZE), ("format", _TEXT), ("format_size", _SIZE)
+)
 _Compile = _struct(
-    "_Compile", ("topology", _POINTER), ("program", _POINTER), ("options", _TEXT), ("options_size", _SIZE),
-    ("client", _POINTER), ("executable", _POINTER),
-)  # fmt: skip
+    "_Compile",
+    ("topology", _POINTER),
+    ("program", _POINTER),
+    ("options", _TEXT),
+    ("options_size", _SIZE),
+    ("client", _POINTER),
+    ("executable", _POINTER),
+)
 
 
 class Backend:
@@ -200,7 +225,11 @@ class Backend:
         from jaxlib import _hlo, xla_client
 
         code = _hlo.hlo_module_from_text(hlo_text).as_serialized_hlo_module_proto()
-        temporary = tempfile.TemporaryDirectory(prefix="learned-mapping-backend-") if dumps is None else None
+        temporary = (
+            tempfile.TemporaryDirectory(prefix="learned-mapping-backend-")
+            if dumps is None
+            else None
+        )
         with temporary or contextlib.nullcontext(str(dumps)) as folder:
             options = xla_client.CompileOptions()
             options.num_replicas = options.num_partitions = 1
@@ -234,12 +263,15 @@ class Backend:
             raise BackendError(" ".join(text.split())[:500])
 
     def _function(self, number: int):
-        address = ctypes.cast(self._table + 8 * number, ctypes.POINTER(ctypes.c_void_p)).contents.value
+        address = ctypes.cast(
+            self._table + 8 * number, ctypes.POINTER(ctypes.c_void_p)
+        ).contents.value
         return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(address)
 
 
 def main(folder: Path, generation: Generation) -> None:
-    """The process that prices batches of probes, a line of cycles each; without any it compiles the module itself."""
+    """The process that prices batches of probes, a line of cycles each; without any it compiles the
+    module itself."""
     text, backend = (folder / "module.txt").read_text(), Backend(generation)
     if not (folder / "batches.json").exists():
         backend.compile(text, folder)
@@ -250,7 +282,9 @@ def main(folder: Path, generation: Generation) -> None:
         names: list[str | None] = []
         for item in batch:
             probe = Probe(
-                item["instruction"], frozenset(item["operands"]), frozenset(tuple(index) for index in item["results"])
+                item["instruction"],
+                frozenset(item["operands"]),
+                frozenset(tuple(index) for index in item["results"]),
             )
             try:
                 names.append(probes.add(probe))

@@ -1,4 +1,5 @@
-"""The runs of `mmap.compiler`: a mapping of a compiled program, priced by the compiler; and play on its prices."""
+"""The runs of `mmap.compiler`: a mapping of a compiled program, priced by the compiler; and play on
+its prices."""
 
 import functools
 from dataclasses import replace
@@ -28,7 +29,8 @@ from .price import PriceCache, generation_of, known_prices, price, price_key, so
 
 @functools.lru_cache(maxsize=2)
 def origin(instance: str):
-    """The compiler's program of one of the sixty, compiled anew up to memory assignment, and the prices known of it."""
+    """The compiler's program of one of the sixty, compiled anew up to memory assignment, and the
+    prices known of it."""
     program, _ = load(instance)
     kept = build_folder() / "hlo" / f"{instance}.{program.digest[:16]}.txt.gz"
     if not kept.exists():
@@ -58,8 +60,8 @@ def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> 
     validates the mapping, and has the compiler price it.
 
     Returns:
-      The four cycles of `MEASURES`; ``fast_bytes``; what was not expressed; the instructions on which tables and
-      compiler differ most, as (name, kind, cycles by the table, by the compiler).
+      The four cycles of `MEASURES`; ``fast_bytes``; what was not expressed; the instructions on
+      which tables and compiler differ most, as (name, kind, cycles by the table, by the compiler).
     """
     compiled, cache = origin(instance)
     if "rounds" in config:
@@ -69,7 +71,13 @@ def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> 
 
 
 def judge(
-    compiled: Any, cache: Any, method: str, mapping: Mapping, *, game: Program | None = None, exact: bool = True
+    compiled: Any,
+    cache: Any,
+    method: str,
+    mapping: Mapping,
+    *,
+    game: Program | None = None,
+    exact: bool = True,
 ) -> Record:
     """Validates a mapping and has the compiler price it; ``failed`` says why it could not.
 
@@ -86,28 +94,39 @@ def judge(
         priced = price(compiled, mapping, cache, checked=method != HBM)
     except CompilerError as error:
         return answer | {"failed": str(error)}
-    return answer | _told(program, mapping, priced, with_stalls(program, mapping, priced)["stalled_cycles"])
+    return answer | _told(
+        program, mapping, priced, with_stalls(program, mapping, priced)["stalled_cycles"]
+    )
 
 
-def play_on_prices(compiled: Any, cache: Any, method: str, config: dict[str, Any], seed: int) -> Record:
-    """Lets a method of `ON_PRICES` play in ``rounds`` of ``seconds`` each, with a share of the fast memory,
-    ``headroom``, left free: the best mapping that fits at its own offsets. `found` and `cache` are as of `judge`."""
+def play_on_prices(
+    compiled: Any, cache: Any, method: str, config: dict[str, Any], seed: int
+) -> Record:
+    """Lets a method of `ON_PRICES` play in ``rounds`` of ``seconds`` each, with a share of the fast
+    memory, ``headroom``, left free: the best mapping that fits at its own offsets. `found` and
+    `cache` are as of `judge`."""
     best, rounds = {}, []
     for number in range(config["rounds"]):
         game = refined(compiled, cache)
         game = game.with_memory(fast_bytes=round(game.fast_bytes * (1 - config["headroom"])))
-        mapping = solve(game, ON_PRICES[method], seed=seed + number, cpu=True, seconds=config["seconds"]).solution
+        mapping = solve(
+            game, ON_PRICES[method], seed=seed + number, cpu=True, seconds=config["seconds"]
+        ).solution
         judged = judge(compiled, cache, method, mapping, game=game)
         if not judged["failed"]:
             rounds.append([judged["stalled_cycles"], judged["fast_bytes"]])
-            judged["rank"] = [judged["fast_bytes"] > compiled.program.fast_bytes, judged["stalled_cycles"]]
+            judged["rank"] = [
+                judged["fast_bytes"] > compiled.program.fast_bytes,
+                judged["stalled_cycles"],
+            ]
         if not best or judged.get("rank", [2]) < best.get("rank", [2]):
             best = judged
     return best | {"rounds": rounds}
 
 
 def refined(compiled: Any, cache: Any) -> Program:
-    """A game whose latency tables have every price known by now; the rest is filled in as when it was made."""
+    """A game whose latency tables have every price known by now; the rest is filled in as when it
+    was made."""
     program, hlo, entry = compiled.program, compiled.hlo, compiled.module.entry
     latency, resolver = program.latency_s.copy(), Resolver(entry)
 
@@ -117,22 +136,31 @@ def refined(compiled: Any, cache: Any) -> Program:
 
     for t, instruction in enumerate(hlo.instructions):
         begin, end = program.latency_offsets[t : t + 2].tolist()
-        units = () if hlo.opaque[t] or end - begin == 1 else varied_units(hlo, t, program.fast_bytes)
+        units = (
+            () if hlo.opaque[t] or end - begin == 1 else varied_units(hlo, t, program.fast_bytes)
+        )
         if not units:
             continue
-        work, read = signature(compiled.module, instruction), [tensor(operand) for operand in instruction.operands]
+        work, read = (
+            signature(compiled.module, instruction),
+            [tensor(operand) for operand in instruction.operands],
+        )
         prices = {}
         for inside in range(1 << len(units)):
             chosen = [b for u, unit in enumerate(units) if inside >> u & 1 for b in unit]
             tensors = {int(hlo.buffer_tensor[b]) for b in chosen if not hlo.buffer_is_output[b]}
             results = [list(hlo.buffer_position[b][1]) for b in chosen if hlo.buffer_is_output[b]]
-            key = price_key(compiled.generation, work, [k for k, n in enumerate(read) if n in tensors], results)
+            key = price_key(
+                compiled.generation, work, [k for k, n in enumerate(read) if n in tensors], results
+            )
             if key in cache.prices:
                 prices[subset_key(subset_of(inside))] = cache.prices[key]
         table = complete_table([int(program.buffer_bytes[unit[0]]) for unit in units], prices)
         for placed in range(end - begin if table is not None else 0):
             inside = sum(
-                1 << u for u, unit in enumerate(units) if all(placed >> int(program.buffer_bit[b]) & 1 for b in unit)
+                1 << u
+                for u, unit in enumerate(units)
+                if all(placed >> int(program.buffer_bit[b]) & 1 for b in unit)
             )
             latency[begin + placed] = table[inside] / compiled.generation.clock_hz
     return replace(program, latency_s=latency)
@@ -158,12 +186,16 @@ def _told(program: Program, mapping: Mapping, priced: Any, stalled_cycles: float
         "compiled": priced.compiled,
         "instructions": len(priced.cycles),
         "price_seconds": priced.seconds,
-        "worst": [list(entry) for entry in sorted(known, key=lambda entry: -abs(entry[2] - entry[3]))[:WORST]],
-    }  # fmt: skip
+        "worst": [
+            list(entry)
+            for entry in sorted(known, key=lambda entry: -abs(entry[2] - entry[3]))[:WORST]
+        ],
+    }
 
 
 def model_cycles(program: Program, mapping: Mapping) -> dict[str, float]:
-    """Cycles by the program's latency tables, without waits and with those of the faster of two models."""
+    """Cycles by the program's latency tables, without waits and with those of the faster of two
+    models."""
     times = program_latency(program, mapping).total_s, shared_copy_latency(program, mapping).total_s
     plain = float(placed_latency_s(program, mapping.placed).sum())
     hz = generation_of(program).clock_hz

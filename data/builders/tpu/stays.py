@@ -1,5 +1,5 @@
-"""What the compiler's own memory assignment decided, the production solution to beat, in the game's terms: which tensor
-is fast, when and where; and the game's actions that say so."""
+"""What the compiler's own memory assignment decided, the production solution to beat, in the game's
+terms: which tensor is fast, when and where; and the game's actions that say so."""
 
 import bisect
 from collections import defaultdict
@@ -23,9 +23,12 @@ class Stay:
 
     tensor: int
     buffers: tuple[int, ...]
-    """The uses it serves, in order; the first is the output that defines the tensor, or the stay begins by a copy."""
+    """The uses it serves, in order; the first is the output that defines the tensor, or the stay
+    begins by a copy."""
     offset: int  # Bytes from the start of fast memory.
-    start: int  # First step in fast memory: the defining one, or the first while the copy into fast memory runs.
+    # First step in fast memory: the defining one, or the first while the copy into fast memory
+    # runs.
+    start: int
     evicted: int | None  # Last step of a copy back to HBM; None where there is none.
 
 
@@ -35,15 +38,18 @@ class CompilerMapping:
 
     stays: tuple[Stay, ...]
     unplaced: int
-    """Buffers that the compiler has in fast memory though its table of allocations has no place for them."""
+    """Buffers that the compiler has in fast memory though its table of allocations has no place for
+    them."""
 
 
 def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerMapping:
-    """Reads the stays from the module after memory assignment and the compiler's table of allocations.
+    """Reads the stays from the module after memory assignment and the compiler's table of
+    allocations.
 
-    In that table a value defined in fast memory starts at its defining instruction; one copied there starts after the
-    instruction named, when the copy may begin. Values that share memory (`hlo_program`, rule 4) share their entries. A
-    parameter that the compiler copies there before the program starts is one of the table's entries without a name.
+    In that table a value defined in fast memory starts at its defining instruction; one copied
+    there starts after the instruction named, when the copy may begin. Values that share memory
+    (`hlo_program`, rule 4) share their entries. A parameter that the compiler copies there before
+    the program starts is one of the table's entries without a name.
     """
     entry = compilation.before.entry
     time = {instruction.name: i for i, instruction in enumerate(entry.instructions)}
@@ -66,7 +72,11 @@ def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerM
         tensor, step = int(program.buffer_tensor[b]), int(program.buffer_instruction[b])
         is_output = bool(program.buffer_is_output[b])
         place = _allocation(
-            entries[family[tensor]], step_time[step], int(program.tensor_bytes[tensor]), is_output, current.get(tensor)
+            entries[family[tensor]],
+            step_time[step],
+            int(program.tensor_bytes[tensor]),
+            is_output,
+            current.get(tensor),
         )
         if place is None:
             unplaced += 1
@@ -76,7 +86,12 @@ def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerM
             continue
         start = step if is_output else min(step, bisect.bisect_right(step_time, place.start))
         current[tensor] = place
-        open_stays[tensor] = [[b], place.offset, start, evictions.get(tensor) if is_output else None]
+        open_stays[tensor] = [
+            [b],
+            place.offset,
+            start,
+            evictions.get(tensor) if is_output else None,
+        ]
         stays.append((tensor, open_stays[tensor]))
     finished = (Stay(tensor, tuple(buffers), *rest) for tensor, (buffers, *rest) in stays)
     return CompilerMapping(tuple(finished), unplaced)
@@ -85,7 +100,8 @@ def compiler_mapping(program: HloProgram, compilation: Compilation) -> CompilerM
 def _allocation(
     entries: list[Allocation], time: int, size: int, is_output: bool, current: Allocation | None
 ) -> Allocation | None:
-    """The entry that holds a value of `size` bytes at `time`; an output's own entry starts there."""
+    """The entry that holds a value of `size` bytes at `time`; an output's own entry starts
+    there."""
     holding = [a for a in entries if a.start <= time <= a.end and a.bytes == size]
     if is_output:
         return next((a for a in holding if a.start == time), holding[-1] if holding else None)
@@ -96,12 +112,16 @@ def _allocation(
 
 
 def _prefetched_before(program: HloProgram, compilation: Compilation) -> dict[int, Allocation]:
-    """Parameters in fast memory from the program's start on (XLA's cross-program prefetch); nameless in the table."""
+    """Parameters in fast memory from the program's start on (XLA's cross-program prefetch);
+    nameless in the table."""
     resolver = Resolver(compilation.assigned.entry)
     nameless = [a for a in compilation.allocations if not a.name]
     result = {}
     for instruction in compilation.assigned.entry.instructions:
-        if instruction.opcode == "copy-start" and instruction.attribute("cross_program_prefetch_index") is not None:
+        if (
+            instruction.opcode == "copy-start"
+            and instruction.attribute("cross_program_prefetch_index") is not None
+        ):
             tensor = program.number.get(resolver.resolve(instruction.operands[0], ()))
             size = 0 if tensor is None else int(program.tensor_bytes[tensor])
             place = next((a for a in nameless if a.bytes == size), None)
@@ -114,14 +134,18 @@ def _prefetched_before(program: HloProgram, compilation: Compilation) -> dict[in
 def _families(program: HloProgram) -> list[int]:
     """[N] a number per tensor, equal for those that share memory through in-place updates."""
     aliased = np.flatnonzero(program.buffer_alias >= 0)
-    tensors, groups = program.buffer_tensor[aliased], len(program.tensors) + program.buffer_alias[aliased]
+    tensors, groups = (
+        program.buffer_tensor[aliased],
+        len(program.tensors) + program.buffer_alias[aliased],
+    )
     size = int(groups.max(initial=len(program.tensors) - 1)) + 1
     links = coo_array((np.ones(len(tensors)), (tensors, groups)), shape=(size, size))
     return connected_components(links, directed=False)[1][: len(program.tensors)].tolist()
 
 
 def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:
-    """Tensor -> last step of the copy that takes it from where it was defined in fast memory to HBM."""
+    """Tensor -> last step of the copy that takes it from where it was defined in fast memory to
+    HBM."""
     entry = compilation.assigned.entry
     resolver = Resolver(entry)
     started: dict[str, int] = {}
@@ -142,9 +166,10 @@ def _evictions(program: HloProgram, compilation: Compilation) -> dict[int, int]:
 def mapping_of_compiler(program: Program, compiler: CompilerMapping) -> Mapping:
     """Tells the compiler's stays in the game's three actions.
 
-    A stay that begins by a copy is Copy of its first use and NoCopy of the others. A stay that begins with the defining
-    instruction is Copy of the output where the compiler copies it back to HBM, else NoCopy, which takes the live range.
-    The compiler obeys rules of its own: `mmap.validate.validate` says which of the game's it breaks.
+    A stay that begins by a copy is Copy of its first use and NoCopy of the others. A stay that
+    begins with the defining instruction is Copy of the output where the compiler copies it back to
+    HBM, else NoCopy, which takes the live range. The compiler obeys rules of its own:
+    `mmap.validate.validate` says which of the game's it breaks.
     """
     action = np.full(program.num_buffers, DROP)
     offset, start, end = (np.full(program.num_buffers, NO_OFFSET) for _ in range(3))

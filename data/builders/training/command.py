@@ -1,4 +1,5 @@
-"""What the commands of this folder share: a training that goes on after a stop, words on the way, and records."""
+"""What the commands of this folder share: a training that goes on after a stop, words on the way,
+and records."""
 
 import sys
 import time
@@ -15,7 +16,9 @@ class _PrintedLog(Log):
 
     def write(self, row: dict[str, Any]) -> None:
         super().write(row)
-        say(" ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()))
+        say(
+            " ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
+        )
 
 
 def go_on(agent: Agent, folder: Path, *, every: int, minutes: float | None = None) -> bool:
@@ -23,15 +26,19 @@ def go_on(agent: Agent, folder: Path, *, every: int, minutes: float | None = Non
 
     Args:
       agent: fresh.
-      folder: holds the state, ``state.npz``, and the log, ``log.jsonl``, one JSON object an iteration.
+      folder: holds the state, ``state.npz``, and the log, ``log.jsonl``, one JSON object an
+        iteration.
       every: iterations between states.
-      minutes: stops after so long; the next call ends with the same numbers as one that was not stopped.
+      minutes: stops after so long; the next call ends with the same numbers as one that was not
+        stopped.
     """
     folder.mkdir(parents=True, exist_ok=True)
     resume(agent, folder / "state.npz")
     end = float("inf") if minutes is None else time.monotonic() + 60 * minutes
     log = _PrintedLog(folder / "log.jsonl", agent.iterations)
-    train(agent, lambda: time.monotonic() > end, log=log, checkpoint=folder / "state.npz", every=every)
+    train(
+        agent, lambda: time.monotonic() > end, log=log, checkpoint=folder / "state.npz", every=every
+    )
     return agent.done
 
 

@@ -1,13 +1,16 @@
-"""Good schedules to imitate: what BRKGA makes of the laws of smooth vectors, and what a network's own laws lead to.
+"""Good schedules to imitate: what BRKGA makes of the laws of smooth vectors, and what a network's
+own laws lead to.
 
-An elite of a law stays near the vector it started from. Long searches from random schedules find better ones, but two
-of them agree on devices hardly better than chance, and nothing can be learned from that. A search that starts from the
-laws of a network that has learned a little finds better schedules that still agree with it: learning goes on from those
-(the aggregation of data sets of Ross, Gordon and Bagnell 2011).
+An elite of a law stays near the vector it started from. Long searches from random schedules find
+better ones, but two of them agree on devices hardly better than chance, and nothing can be learned
+from that. A search that starts from the laws of a network that has learned a little finds better
+schedules that still agree with it: learning goes on from those (the aggregation of data sets of
+Ross, Gordon and Bagnell 2011).
 
-Of an elite's order, pairs are learned: of two things that could be next, which one was. Where an op stands says little,
-most of it follows from what came before. Transfers have no law of their own: against them an op's priority is compared
-with a uniform one, which decides whether tensors are sent early or late.
+Of an elite's order, pairs are learned: of two things that could be next, which one was. Where an op
+stands says little, most of it follows from what came before. Transfers have no law of their own:
+against them an op's priority is compared with a uniform one, which decides whether tensors are sent
+early or late.
 """
 
 from collections.abc import Sequence
@@ -36,14 +39,19 @@ class Elites(NamedTuple):
     """K good schedules of an instance of N ops, best first."""
 
     devices: np.ndarray
-    """[K, N] int8, 0 or 1; device 1 is where the vector is positive, so that all elites name devices alike."""
+    """[K, N] int8, 0 or 1; device 1 is where the vector is positive, so that all elites name
+    devices alike."""
     orders: np.ndarray
-    """[K, N + M d] int32, ops and transfers in the order they run, numbered as in `decode`; -1 past the end."""
+    """[K, N + M d] int32, ops and transfers in the order they run, numbered as in `decode`; -1 past
+    the end."""
     costs: np.ndarray  # [K] float64, seconds or bytes.
 
 
-def find_elites(instance: Instance, laws: Sequence[MutantLaw], rng: np.random.Generator, *, evaluations: int) -> Elites:
-    """One elite for each law, such as those of `origin_laws`, on two devices; each gets so many evaluations."""
+def find_elites(
+    instance: Instance, laws: Sequence[MutantLaw], rng: np.random.Generator, *, evaluations: int
+) -> Elites:
+    """One elite for each law, such as those of `origin_laws`, on two devices; each gets so many
+    evaluations."""
     samples = []
     for law in laws:
         budget = Budget(samples=evaluations)
@@ -53,7 +61,8 @@ def find_elites(instance: Instance, laws: Sequence[MutantLaw], rng: np.random.Ge
 
 
 def origin_laws(instance: Instance, seen: Features) -> list[MutantLaw]:
-    """The law of each vector of `ORIGINS`, `seen` being the instance's features; for peak memory with an order too."""
+    """The law of each vector of `ORIGINS`, `seen` being the instance's features; for peak memory
+    with an order too."""
     laws = [spectral_law(instance, seen, origin, STRENGTH) for origin in ORIGINS]
     if instance.objective != "memory":
         return laws
@@ -61,7 +70,12 @@ def origin_laws(instance: Instance, seen: Features) -> list[MutantLaw]:
 
 
 def own_elite(
-    instance: Instance, law: MutantLaw, rng: np.random.Generator, *, evaluations: int, climb: LocalSearchParameters
+    instance: Instance,
+    law: MutantLaw,
+    rng: np.random.Generator,
+    *,
+    evaluations: int,
+    climb: LocalSearchParameters,
 ) -> Elites:
     """One elite of a network's own law, on two devices: BRKGA with it, then a climb from there with
     as many evaluations; devices named as the law prefers."""
@@ -113,10 +127,15 @@ TRANSFER = -1  # Stands for any transfer in a pair.
 
 @numba.njit(cache=True)
 def _draw_pairs(a, rng, order, placement, waiting, first, second):
-    """Fills first and second with pairs of items, those of two transfers left out; returns how many."""
+    """Fills first and second with pairs of items, those of two transfers left out; returns how
+    many."""
     n, d, count, size = a.seconds.shape[0], a.devices, 0, 0
     items = n + a.tensor_bytes.shape[0] * d
-    ready, where, known = np.zeros(items, np.int64), np.zeros(items, np.int64), np.zeros(items, np.bool_)
+    ready, where, known = (
+        np.zeros(items, np.int64),
+        np.zeros(items, np.int64),
+        np.zeros(items, np.bool_),
+    )
     for op in range(n):
         if waiting[op] == 0:
             ready[size], where[op] = op, size
@@ -152,8 +171,11 @@ def _draw_pairs(a, rng, order, placement, waiting, first, second):
     return count
 
 
-def draw_pairs(instance: Instance, placement: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Pairs of items of a schedule that were ready at the same time, the one that was next in front.
+def draw_pairs(
+    instance: Instance, placement: np.ndarray, order: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Pairs of items of a schedule that were ready at the same time, the one that was next in
+    front.
 
     Args:
       placement, order: [N] of its ops; [S] items as `decode` numbers them, in the order they ran.
@@ -164,5 +186,7 @@ def draw_pairs(instance: Instance, placement: np.ndarray, order: np.ndarray, rng
     """
     waiting = np.diff(instance.arrays.input_offsets).astype(np.int64)
     first, second = np.zeros(OTHERS * len(order), np.int64), np.zeros(OTHERS * len(order), np.int64)
-    count = _draw_pairs(instance.arrays, rng, order.astype(np.int64), placement, waiting, first, second)
+    count = _draw_pairs(
+        instance.arrays, rng, order.astype(np.int64), placement, waiting, first, second
+    )
     return np.stack([first[:count], second[:count]], axis=1)

@@ -1,9 +1,11 @@
-"""Pre-trains paper 2's policy on the 66 training graphs and chooses a checkpoint on the 5 validation graphs.
+"""Pre-trains paper 2's policy on the 66 training graphs and chooses a checkpoint on the 5
+validation graphs.
 
     python -m builders.training.mcm_policy --seed 0 --out checkpoints/mcm/chips-0.npz
     python -m builders.training.mcm_policy --seed 0 --balanced --out checkpoints/mcm/moves-0.npz
 
-A run that is stopped goes on from ``--work`` and ends with the same numbers. The test graphs are never read.
+A run that is stopped goes on from ``--work`` and ends with the same numbers. The test graphs are
+never read.
 """
 
 import argparse
@@ -25,24 +27,31 @@ from .pretrain import FINALISTS, SAMPLES, SETTINGS, SNAPSHOTS, Pretraining, choo
 
 
 def env_of(name: str, balanced: bool = False) -> PartitionEnv:
-    """A graph of the set ``mcm-graphs`` on as many chips as its manifest says, judged by the analytical model.
+    """A graph of the set ``mcm-graphs`` on as many chips as its manifest says, judged by the
+    analytical model.
 
     Where samples begin at partitions, training never goes on from a best one: near-balanced draws
     alone leave something to gain in every batch.
     """
     task = Task(graphs.load_graph(name), ChipPackage(chips=graphs.chips(name)))
-    return PartitionEnv(task.model, task.arrays, Start(task.model, task.arrays, FOLLOW) if balanced else None)
+    return PartitionEnv(
+        task.model, task.arrays, Start(task.model, task.arrays, FOLLOW) if balanced else None
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Pre-train the policy of paper 2.")
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, .npz")
-    parser.add_argument("--balanced", action="store_true", help="the policy of moves from near-balanced partitions")
+    parser.add_argument(
+        "--balanced", action="store_true", help="the policy of moves from near-balanced partitions"
+    )
     parser.add_argument("--profile", choices=tuple(SIZES), default="full")
     parser.add_argument("--samples", type=int, help="partitions judged (default: the profile's)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, help="stop after so long; the next call goes on")
-    parser.add_argument("--work", type=Path, help="folder of the unfinished run (default: in build/)")
+    parser.add_argument(
+        "--work", type=Path, help="folder of the unfinished run (default: in build/)"
+    )
     chosen = parser.parse_args(arguments)
     samples = SAMPLES[chosen.profile] if chosen.samples is None else chosen.samples
     kind, fixed = ("moves", {**BALANCED, "begun": True}) if chosen.balanced else ("chips", {})
@@ -51,12 +60,16 @@ def main(arguments: list[str] | None = None) -> int:
     config = agent_config(chosen.profile, **fixed)
     training = agent_config(chosen.profile, **fixed, **settings)
     makers = [partial(env_of, name, chosen.balanced) for name in graphs.names("train")]
-    agent = Pretraining(training, makers, samples=samples, snapshots=SNAPSHOTS[chosen.profile], seed=chosen.seed)
+    agent = Pretraining(
+        training, makers, samples=samples, snapshots=SNAPSHOTS[chosen.profile], seed=chosen.seed
+    )
     if not go_on(agent, work, every=20, minutes=chosen.minutes):
         say(f"{agent.iterations} of {agent.total} iterations done; the same call goes on")
         return 4
     validation = [env_of(name, chosen.balanced) for name in graphs.names("validation")]
-    best, rows = choose(config, agent.snapshots, validation, finalists=FINALISTS[chosen.profile], report=say)
+    best, rows = choose(
+        config, agent.snapshots, validation, finalists=FINALISTS[chosen.profile], report=say
+    )
     facts = {
         "set": "mcm-graphs", "samples": samples, "seed": chosen.seed, "profile": chosen.profile,
         **settings,

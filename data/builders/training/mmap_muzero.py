@@ -1,4 +1,5 @@
-"""``python -m builders.training.mmap_muzero PROGRAM``: a resumable training of the agent, or of one of its controls."""
+"""``python -m builders.training.mmap_muzero PROGRAM``: a resumable training of the agent, or of one
+of its controls."""
 
 import argparse
 import os
@@ -19,7 +20,9 @@ from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.mmap.runs import LEARNED, SCHEMA, thinned
 
 
-def record_of(program: str, seed: int, config: dict[str, Any], result: LearnedResult) -> dict[str, Any]:
+def record_of(
+    program: str, seed: int, config: dict[str, Any], result: LearnedResult
+) -> dict[str, Any]:
     """A finished training as JSON; its curve is `thinned`."""
     return {
         "schema": SCHEMA,
@@ -39,11 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="builders.training.mmap_muzero", description=__doc__)
     parser.add_argument("program", help="name of a compiled program")
     parser.add_argument("--seconds", type=float, help="CPU seconds of training")
-    parser.add_argument("--iterations", type=int, default=0, help="end after so many, whatever the seconds")
+    parser.add_argument(
+        "--iterations", type=int, default=0, help="end after so many, whatever the seconds"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, curve, mapping and record")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for checkpoint, curve, mapping and record"
+    )
     parser.add_argument("--name", help="of the files; default PROGRAM.SEED")
-    parser.add_argument("--method", choices=LEARNED, default="muzero", help="the agent or a control; default muzero")
+    parser.add_argument(
+        "--method", choices=LEARNED, default="muzero", help="the agent or a control; default muzero"
+    )
     parser.add_argument("--config", default="{}", help="JSON object of settings to change")
     parser.add_argument("--every", type=int, default=50, help="iterations between checkpoints")
     options = parser.parse_args(arguments)
@@ -56,7 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     program, _ = compiled.load(options.program)
-    changes = METHODS[options.method].settings | changes_from_json(parse_json(options.config.encode(), "--config"))
+    changes = METHODS[options.method].settings | changes_from_json(
+        parse_json(options.config.encode(), "--config")
+    )
     if options.iterations:
         changes["iterations"] = options.iterations
     config = config_for(program.num_buffers, **changes)
@@ -69,9 +80,15 @@ def _train(options: argparse.Namespace) -> int:
         return options.out / f"{name}.{suffix}"
 
     result = solve(
-        program, options.seed, seconds=options.seconds, config=config, cpu=True, checkpoint=path("npz"),
-        every=options.every, log=path("jsonl"),
-    )  # fmt: skip
+        program,
+        options.seed,
+        seconds=options.seconds,
+        config=config,
+        cpu=True,
+        checkpoint=path("npz"),
+        every=options.every,
+        log=path("jsonl"),
+    )
     verdict = validate(program, result.solution, exact=True)
     if not verdict.valid:
         raise InputError(name, "mapping", str(verdict.violations[0]))
@@ -79,7 +96,9 @@ def _train(options: argparse.Namespace) -> int:
     write_mapping(path("mapping.json"), result.solution, program)
     write_json(path("json"), record)
     shown = {k: v for k, v in record.items() if not isinstance(v, list | dict)}
-    print(" ".join(f"{k}={v:.5g}" if isinstance(v, float) else f"{k}={v}" for k, v in shown.items()))
+    print(
+        " ".join(f"{k}={v:.5g}" if isinstance(v, float) else f"{k}={v}" for k, v in shown.items())
+    )
     return 0
 
 

@@ -15,14 +15,23 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.mcm.agent.config import AgentConfig
-from learned_mapping.mcm.agent.ppo import Learned, fresh_optimiser, learn, make_policy, new_learned, rollouts, run
+from learned_mapping.mcm.agent.ppo import (
+    Learned,
+    fresh_optimiser,
+    learn,
+    make_policy,
+    new_learned,
+    rollouts,
+    run,
+)
 from learned_mapping.mcm.env import PartitionEnv
 
 ZERO_SHOT_SAMPLES = 20
 FINE_TUNE_SAMPLES = 100
 SAMPLES = {"quick": 400, "full": 20_000, "paper": 20_000}
 """Partitions judged, by profile; the paper's 20,000 (Section 5.2)."""
-SNAPSHOTS = {"quick": 2, "full": 20, "paper": 200}  # Copies kept, by profile, beside the untrained one.
+# Copies kept, by profile, beside the untrained one.
+SNAPSHOTS = {"quick": 2, "full": 20, "paper": 200}
 FINALISTS = {"quick": 1, "full": 3, "paper": 200}
 """Copies that are fine-tuned on the validation graphs, the best by zero-shot score."""
 SETTINGS = {"learning_rate": 3e-4, "entropy": 0.1, "epochs": 2, "op_weight": 1.0}
@@ -33,7 +42,8 @@ SNAPSHOT, LEARNED = "snapshot", "learned"
 
 
 class Pretraining:
-    """The training worker: an agent as `learning.loop` runs it. One iteration is one batch on one graph.
+    """The training worker: an agent as `learning.loop` runs it. One iteration is one batch on one
+    graph.
 
     Args:
       envs: calls that give a training graph's environment; each is asked once and kept.
@@ -55,9 +65,15 @@ class Pretraining:
         self.learned = new_learned(self.policy, np.random.default_rng([seed, 0]))
         self.iterations = 0
         self.total = max(samples // config.rollouts, 1)
-        self.snapshots: dict[int, Any] = {0: jax.tree_util.tree_map(np.asarray, self.learned.parameters)}
+        self.snapshots: dict[int, Any] = {
+            0: jax.tree_util.tree_map(np.asarray, self.learned.parameters)
+        }
         """Iterations -> parameters; those of the untrained network are a row of the scores."""
-        self._kept = set(np.unique(np.linspace(0, self.total, min(snapshots, self.total) + 1).round().astype(int))[1:])
+        self._kept = set(
+            np.unique(
+                np.linspace(0, self.total, min(snapshots, self.total) + 1).round().astype(int)
+            )[1:]
+        )
         self._makers, self._envs = envs, {}
 
     @property
@@ -67,13 +83,18 @@ class Pretraining:
     def _env(self) -> PartitionEnv:
         """Every graph once per round, in an order of that round."""
         round_number, place = divmod(self.iterations, len(self._makers))
-        index = int(np.random.default_rng([self.seed, 1, round_number]).permutation(len(self._makers))[place])
+        index = int(
+            np.random.default_rng([self.seed, 1, round_number]).permutation(len(self._makers))[
+                place
+            ]
+        )
         if index not in self._envs:
             self._envs[index] = self._makers[index]()
         return self._envs[index]
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        """One batch and one update. All randomness comes from the seed and the number of the iteration."""
+        """One batch and one update. All randomness comes from the seed and the number of the
+        iteration."""
         rng = np.random.default_rng([self.seed, 2, self.iterations])
         env = self._env()
         context = self.policy.context(env)
@@ -84,17 +105,29 @@ class Pretraining:
         rewards = batch.throughput / env.unit
         self.iterations += 1
         if self.iterations in self._kept:
-            self.snapshots[self.iterations] = jax.tree_util.tree_map(np.asarray, self.learned.parameters)
-        facts = {"graph": env.graph.name, "reward": float(rewards.mean()), "best": float(rewards.max())}
+            self.snapshots[self.iterations] = jax.tree_util.tree_map(
+                np.asarray, self.learned.parameters
+            )
+        facts = {
+            "graph": env.graph.name,
+            "reward": float(rewards.mean()),
+            "best": float(rewards.max()),
+        }
         return {"iteration": self.iterations, **facts, **measured}
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = flatten(self.learned, LEARNED)
         for iteration, parameters in self.snapshots.items():
             arrays |= flatten(parameters, f"{SNAPSHOT}{iteration}")
-        return arrays, {**self._identity(), "iterations": self.iterations, "snapshots": sorted(self.snapshots)}
+        return arrays, {
+            **self._identity(),
+            "iterations": self.iterations,
+            "snapshots": sorted(self.snapshots),
+        }
 
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
+    def restore(
+        self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object
+    ) -> None:
         """Raises `InputError` where the state is of another training."""
         for name, expected in self._identity().items():
             if header.get(name) != expected:
@@ -103,17 +136,31 @@ class Pretraining:
         self.iterations = int(header["iterations"])
         template = self.learned.parameters
         self.snapshots = {
-            int(i): unflatten(template, arrays, f"{SNAPSHOT}{int(i)}", source) for i in header["snapshots"]
+            int(i): unflatten(template, arrays, f"{SNAPSHOT}{int(i)}", source)
+            for i in header["snapshots"]
         }
 
     def _identity(self) -> dict[str, Any]:
-        return {"config": repr(self.config), "samples": self.samples, "seed": self.seed, "graphs": len(self._makers)}
+        return {
+            "config": repr(self.config),
+            "samples": self.samples,
+            "seed": self.seed,
+            "graphs": len(self._makers),
+        }
 
 
-def score(config: AgentConfig, parameters: Any, envs: Sequence[PartitionEnv], *, samples: int, learning: bool) -> float:
+def score(
+    config: AgentConfig,
+    parameters: Any,
+    envs: Sequence[PartitionEnv],
+    *,
+    samples: int,
+    learning: bool,
+) -> float:
     """Geometric mean over `envs` of the mean best throughput on the way, over the naive greedy.
 
-    The mean over the samples of the best so far, rather than the last, so that an early good partition counts.
+    The mean over the samples of the best so far, rather than the last, so that an early good
+    partition counts.
     """
     policy, logs = make_policy(config), []
     for env in envs:

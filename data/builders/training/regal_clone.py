@@ -1,12 +1,14 @@
 """Clones a written rule into a policy's weights: where REINFORCE can begin.
 
-    python -m builders.training.regal_clone --data traced-memory --seed 0 --out start.npz
-    python -m builders.training.regal_reinforce --data traced-memory --seed 0 --start start.npz --out runs/regal
+    python -m builders.training.regal_clone --data traced-memory --seed 0 --out start.npz python -m
+    builders.training.regal_reinforce --data traced-memory --seed 0 --start start.npz --out
+    runs/regal
 
-For peak memory the rule is a law of the action space: an op's priority leans with the rank of the bytes that it frees,
-and its device a little with the side of the Fiedler vector on which it lies. It was chosen among some 35 laws on
-training graphs. Either part alone gains nothing. For running time it is the spectral cut, `effect.cut_bins`. A policy
-that begins at a rule is *REGAL from a cloned rule*, and not the paper's, which begins at random weights.
+For peak memory the rule is a law of the action space: an op's priority leans with the rank of the
+bytes that it frees, and its device a little with the side of the Fiedler vector on which it lies.
+It was chosen among some 35 laws on training graphs. Either part alone gains nothing. For running
+time it is the spectral cut, `effect.cut_bins`. A policy that begins at a rule is *REGAL from a
+cloned rule*, and not the paper's, which begins at random weights.
 """
 
 import argparse
@@ -16,9 +18,14 @@ import jax
 import numpy as np
 
 from learned_mapping.folders import build_folder
-from learned_mapping.regal.agent.network import MODELS
+from learned_mapping.regal.agent.forward import MODELS
 from learned_mapping.regal.agent.policy import BINS, Policy, write_policy
-from learned_mapping.regal.agent.reinforce import RECIPES, ReinforceAgent, ReinforceConfig, policy_step
+from learned_mapping.regal.agent.reinforce import (
+    RECIPES,
+    ReinforceAgent,
+    ReinforceConfig,
+    policy_step,
+)
 from learned_mapping_companion.regal.effect import cut_bins, rule_bins
 from learned_mapping_companion.regal.graphs import DATASETS
 
@@ -34,7 +41,8 @@ something to try: some .35 nats a head for running time, and .05 for memory."""
 
 
 def clone(agent: ReinforceAgent):
-    """Parameters after `STEPS` of cross-entropy to the rule's bins on the agent's training graphs."""
+    """Parameters after `STEPS` of cross-entropy to the rule's bins on the agent's training
+    graphs."""
     rule = {"memory": rule_bins, "runtime": cut_bins}[agent.instances[0].objective]
     bins = [rule(instance, seen) for instance, seen in zip(agent.instances, agent.seen)]
     parameters, memory = agent.parameters, agent.memory
@@ -46,7 +54,9 @@ def clone(agent: ReinforceAgent):
         rows = np.concatenate([bins[g] for g in chosen])
         weights[:total] = np.eye(len(BINS), dtype=np.float32)[rows] / rows.size
         rate = FIRST_RATE if step < 0.7 * STEPS else LAST_RATE
-        parameters, memory, entropy = policy_step(parameters, memory, batch, weights, rate, entropy_weight=0.0)
+        parameters, memory, entropy = policy_step(
+            parameters, memory, batch, weights, rate, entropy_weight=0.0
+        )
         if step % 100 == 99:
             say(f"step {step + 1}: entropy of a head {float(entropy):.3f} nats")
     return parameters
@@ -56,7 +66,10 @@ def softened(parameters, factor: float):
     """The same with the last layers of all heads scaled by a factor."""
     last = {name for name in parameters if name.startswith("head_") and name.endswith("mlp_out")}
     return {
-        name: {part: np.asarray(value) * np.float32(factor if name in last else 1.0) for part, value in layer.items()}
+        name: {
+            part: np.asarray(value) * np.float32(factor if name in last else 1.0)
+            for part, value in layer.items()
+        }
         for name, layer in parameters.items()
     }
 
@@ -74,8 +87,15 @@ def main() -> None:
     agent = ReinforceAgent(training_graphs(chosen.data, max(s.ops for s in config.stages)), config)
     say(f"{len(agent.instances)} training graphs")
     objective = DATASETS[chosen.data][1]
-    trained = Policy(softened(clone(agent), SOFTENED[objective]), objective, chosen.data, chosen.seed, chosen.model)
-    write_policy(chosen.out, trained, {"updates": 0, "cloned": True, "training_graphs": len(agent.instances)})
+    trained = Policy(
+        softened(clone(agent), SOFTENED[objective]),
+        objective,
+        chosen.data,
+        chosen.seed,
+    )
+    write_policy(
+        chosen.out, trained, {"updates": 0, "cloned": True, "training_graphs": len(agent.instances)}
+    )
 
 
 if __name__ == "__main__":

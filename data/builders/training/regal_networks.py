@@ -25,14 +25,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Train REGAL's network by imitation.")
     parser.add_argument("--dataset", choices=tuple(DATASETS), required=True)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--imitation", type=int, default=TrainConfig.imitation_iterations, help="iterations")
-    parser.add_argument("--priorities", type=float, default=TrainConfig.priority_weight, help="weight of their loss")
-    parser.add_argument("--batch", type=int, default=TrainConfig.batch_nodes, help="ops in a batch of imitation")
-    parser.add_argument("--guide", type=Path, help="a network whose laws find one more elite of each training graph")
     parser.add_argument(
-        "--from-chosen", action="store_true", help="imitate what the chosen spectral law finds, not several vectors'"
+        "--imitation", type=int, default=TrainConfig.imitation_iterations, help="iterations"
     )
-    parser.add_argument("--out", type=Path, required=True, help="the checkpoint, such as data/checkpoints/regal/X.npz")
+    parser.add_argument(
+        "--priorities", type=float, default=TrainConfig.priority_weight, help="weight of their loss"
+    )
+    parser.add_argument(
+        "--batch", type=int, default=TrainConfig.batch_nodes, help="ops in a batch of imitation"
+    )
+    parser.add_argument(
+        "--guide", type=Path, help="a network whose laws find one more elite of each training graph"
+    )
+    parser.add_argument(
+        "--from-chosen",
+        action="store_true",
+        help="imitate what the chosen spectral law finds, not several vectors'",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="the checkpoint, such as data/checkpoints/regal/X.npz",
+    )
     chosen = parser.parse_args()
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
     config = TrainConfig(
@@ -43,9 +58,15 @@ def main() -> None:
     instances = examples(chosen.dataset, guide, from_chosen=chosen.from_chosen)
     agent = RegalAgent(instances, config)
     # Other elites: a run goes on from a state of its own alone.
-    go_on(agent, build_folder() / "regal-training" / f"{chosen.out.stem}-{elites_digest(instances)}", every=2)
+    go_on(
+        agent,
+        build_folder() / "regal-training" / f"{chosen.out.stem}-{elites_digest(instances)}",
+        every=2,
+    )
     objective = DATASETS[chosen.dataset][1]
-    write_learner(chosen.out, Learner(agent.parameters, "gnn", ROUNDS, objective, chosen.dataset, config.seed))
+    write_learner(
+        chosen.out, Learner(agent.parameters, ROUNDS, objective, chosen.dataset, config.seed)
+    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
-"""Trains REGAL as printed, from random weights, on graphs of the training split; validation graphs watch.
+"""Trains REGAL as printed, from random weights, on graphs of the training split; validation graphs
+watch.
 
     python -m builders.training.regal_reinforce --data synthetic-runtime --seed 0 --seconds 720 \\
       --out runs/regal
 
-With ``--start`` the first weights are those of a policy that this trained before, on other graphs, or of one that
-cloned a rule (`regal_clone`); what begins at a rule is named ``cloned``, at the spectral cut ``from-cut``.
+With ``--start`` the first weights are those of a policy that this trained before, on other graphs,
+or of one that cloned a rule (`regal_clone`); what begins at a rule is named ``cloned``, at the
+spectral cut ``from-cut``.
 
-Writes the checkpoint ``reinforce-DATA-SEED.npz`` and the record ``reinforce-DATA-SEED.json``. The state of the training
-lies beside them; the same command goes on where an interrupted one stopped, to the same bits.
+Writes the checkpoint ``reinforce-DATA-SEED.npz`` and the record ``reinforce-DATA-SEED.json``. The
+state of the training lies beside them; the same command goes on where an interrupted one stopped,
+to the same bits.
 """
 
 import argparse
@@ -48,7 +51,8 @@ KEPT = ("reward", "spread", "entropy", "value_error", "reward_variance")
 
 
 class Watch:
-    """Gaps over the best known on validation graphs at `EVALUATIONS`, geometric means in percent."""
+    """Gaps over the best known on validation graphs at `EVALUATIONS`, geometric means in
+    percent."""
 
     def __init__(self, dataset: str, seed: int):
         self.instances = watched_graphs(dataset, WATCHED, LARGEST_WATCHED)
@@ -63,14 +67,20 @@ class Watch:
         return float(100 * np.expm1(np.log(costs / self.best).mean()))
 
     def curve(self, parameters: Any) -> dict[str, float]:
-        """By the rollouts: the network, its average law for every op, and uniform mutants, one run of each."""
+        """By the rollouts: the network, its average law for every op, and uniform mutants, one run
+        of each."""
         policy, costs, uniform = self.policy(parameters), [], BINS.index(1.0)
         for number, instance in enumerate(self.instances):
             rng = np.random.default_rng([4, number])
             p = policy.probabilities(instance)
-            laws = [sample_bins(array, 1, rng)[0] for array in (p, np.broadcast_to(p.mean(axis=0), p.shape))]
+            laws = [
+                sample_bins(array, 1, rng)[0]
+                for array in (p, np.broadcast_to(p.mean(axis=0), p.shape))
+            ]
             laws.append(np.full_like(laws[0], uniform))
-            costs.append(rollouts(instance.arrays, np.stack(laws), BINS, stream(4, number), EVALUATIONS))
+            costs.append(
+                rollouts(instance.arrays, np.stack(laws), BINS, stream(4, number), EVALUATIONS)
+            )
         names = ("gap", "gap_average_law", "gap_uniform")
         return {name: round(self.gap(column), 3) for name, column in zip(names, np.array(costs).T)}
 
@@ -81,19 +91,26 @@ class Watch:
             trained, random = self.policy(parameters), untrained(instance, self.seed)
             for seed in range(FINAL_SEEDS):
                 for name, policy, average in (
-                    ("brkga", None, False), ("regal", trained, False), ("regal-average", trained, True),
+                    ("brkga", None, False),
+                    ("regal", trained, False),
+                    ("regal-average", trained, True),
                     ("regal-untrained", random, False),
-                ):  # fmt: skip
+                ):
                     rng, budget = np.random.default_rng(seed), Budget(samples=EVALUATIONS)
                     law = None if policy is None else policy.law(instance, rng, average=average)
                     brkga(instance, rng, budget, law=law)
                     costs.setdefault(name, []).append(budget.best)
-        table = {name: np.exp(np.log(v).reshape(-1, FINAL_SEEDS).mean(axis=1)) for name, v in costs.items()}
+        table = {
+            name: np.exp(np.log(v).reshape(-1, FINAL_SEEDS).mean(axis=1))
+            for name, v in costs.items()
+        }
         ratios = {name: np.log(v / table["brkga"]) for name, v in table.items()}
         return {
             "graphs": [instance.graph.name for instance in self.instances],
             "gap_percent": {name: round(self.gap(v), 3) for name, v in table.items()},
-            "log_ratio_to_brkga": {name: [round(float(x), 6) for x in v] for name, v in ratios.items()},
+            "log_ratio_to_brkga": {
+                name: [round(float(x), 6) for x in v] for name, v in ratios.items()
+            },
         }
 
 
@@ -101,17 +118,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Train REGAL by REINFORCE from random weights.")
     parser.add_argument("--data", choices=tuple(DATASETS), required=True)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=720.0, help="length, counted in work, not by a clock")
+    parser.add_argument(
+        "--seconds", type=float, default=720.0, help="length, counted in work, not by a clock"
+    )
     parser.add_argument("--baseline", choices=("group", "network"), default="group")
-    parser.add_argument("--model", choices=MODELS, default="gnn", help="gas: the recurrent network, without edges")
-    parser.add_argument("--attributes", choices=("all", "printed"), default="all", help="printed: the paper's alone")
-    parser.add_argument("--start", type=Path, help="checkpoint of a policy, in the place of random weights")
+    parser.add_argument(
+        "--model", choices=MODELS, default="gnn", help="gas: the recurrent network, without edges"
+    )
+    parser.add_argument(
+        "--attributes", choices=("all", "printed"), default="all", help="printed: the paper's alone"
+    )
+    parser.add_argument(
+        "--start", type=Path, help="checkpoint of a policy, in the place of random weights"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder")
     chosen = parser.parse_args()
     if (chosen.model, chosen.attributes) == ("gas", "printed"):
         parser.error("--attributes printed is for the graph network")
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
-    start, before, digest, kind = None, 0, "", "reinforce" if chosen.attributes == "all" else "printed-attributes"
+    start, before, digest, kind = (
+        None,
+        0,
+        "",
+        "reinforce" if chosen.attributes == "all" else "printed-attributes",
+    )
     if chosen.start is not None:
         policy, said = read_policy(chosen.start)
         digest = hashlib.sha256(chosen.start.read_bytes()).hexdigest()[:16]
@@ -121,10 +151,17 @@ def main() -> None:
         if policy.model != chosen.model:
             raise InputError(chosen.start, "model", f"{policy.model}, expected {chosen.model}")
     kind = chosen.model if chosen.model != "gnn" else kind
-    settings = {"seconds": chosen.seconds, "seed": chosen.seed, "baseline": chosen.baseline, "start": digest}
+    settings = {
+        "seconds": chosen.seconds,
+        "seed": chosen.seed,
+        "baseline": chosen.baseline,
+        "start": digest,
+    }
     settings |= {"attributes": chosen.attributes, "model": chosen.model}
     config = ReinforceConfig(**RECIPES[chosen.data], **settings)
-    agent = ReinforceAgent(training_graphs(chosen.data, max(stage.ops for stage in config.stages)), config, start)
+    agent = ReinforceAgent(
+        training_graphs(chosen.data, max(stage.ops for stage in config.stages)), config, start
+    )
     watch = Watch(chosen.data, chosen.seed)
     stem = f"{kind}-{chosen.data}-{chosen.seed}"
     state = chosen.out / f"{stem}.state.npz"
@@ -138,7 +175,9 @@ def main() -> None:
             row = row | watch.curve(agent.parameters)
         write(row)
         if len(row) > 11 or agent.iterations % 20 == 0:
-            words = " ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
+            words = " ".join(
+                f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()
+            )
             say(f"{time.process_time():.0f} s {words}")
 
     log.write = write_and_watch
@@ -147,9 +186,12 @@ def main() -> None:
         "command": f"python -m builders.training.regal_reinforce --data {chosen.data} "
         f"--seed {chosen.seed} --seconds {chosen.seconds:g} --baseline {chosen.baseline} "
         f"--attributes {chosen.attributes} --model {chosen.model} "
-        + (f"--start {chosen.start.name} " if start is not None else "") + f"--out {chosen.out.name}",
-        "training_graphs": len(agent.instances), "updates": before + agent.iterations, "updates_before": before,
-    }  # fmt: skip
+        + (f"--start {chosen.start.name} " if start is not None else "")
+        + f"--out {chosen.out.name}",
+        "training_graphs": len(agent.instances),
+        "updates": before + agent.iterations,
+        "updates_before": before,
+    }
     header |= agent.state()[1]
     write_policy(chosen.out / f"{stem}.npz", watch.policy(agent.parameters), header)
     record = {"schema": "learned-mapping/regal-training/1", **header, "curve": _curve(log.rows)}
@@ -157,7 +199,8 @@ def main() -> None:
 
 
 def _curve(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row for about every `ROW_EVERY_S` seconds: counts at its end, means over its steps, gaps where watched."""
+    """A row for about every `ROW_EVERY_S` seconds: counts at its end, means over its steps, gaps
+    where watched."""
     thinned, waiting = [], []
     for row in rows:
         waiting.append(row)

@@ -1,4 +1,5 @@
-"""What REGAL's learners are trained on: graphs of the training split, elites to imitate, and references for validation.
+"""What REGAL's learners are trained on: graphs of the training split, elites to imitate, and
+references for validation.
 
 Elites and references are searches of minutes; they are kept in the build folder.
 """
@@ -47,7 +48,8 @@ REFERENCE_EVALUATIONS = 30_000
 SEARCHES = 1
 """Raised by hand when the searches that find elites and references change."""
 ROOM = 1.002
-"""A training graph on which BRKGA comes this close to what no schedule can beat has nothing to teach."""
+"""A training graph on which BRKGA comes this close to what no schedule can beat has nothing to
+teach."""
 
 
 LOOKED_AT = 480
@@ -57,15 +59,24 @@ RULE_EVALUATIONS, RULE_ROOM = 2020, 0.985
 """Peak memory is learned on graphs on which `rule_bins` gets to this share of what uniform mutants
 get to, in so many evaluations: on the others no law of the action space is known to help."""
 LEARNING_ROOM = 1.02
-"""A graph on which 1,060 uniform evaluations come this close to what no schedule can beat has nothing to teach it."""
+"""A graph on which 1,060 uniform evaluations come this close to what no schedule can beat has
+nothing to teach it."""
 
 
 def training_instances(dataset: str) -> list[Instance]:
-    """Graphs of the training split, up to `LARGEST_OPS`, none of a test graph's topology; traced ones with noise."""
+    """Graphs of the training split, up to `LARGEST_OPS`, none of a test graph's topology; traced
+    ones with noise."""
     kind, objective = DATASETS[dataset]
-    count, tested = len(traced.names("train")) if kind == "traced" else SYNTHETIC_GRAPHS, _tested(kind)
+    count, tested = (
+        len(traced.names("train")) if kind == "traced" else SYNTHETIC_GRAPHS,
+        _tested(kind),
+    )
     graphs = [_generated(dataset, "train", i) for i in range(count)]
-    graphs = [graph for graph in graphs if graph.num_ops <= LARGEST_OPS and topology_digest(graph) not in tested]
+    graphs = [
+        graph
+        for graph in graphs
+        if graph.num_ops <= LARGEST_OPS and topology_digest(graph) not in tested
+    ]
     return [Instance(graph, objective=objective) for graph in graphs]
 
 
@@ -73,7 +84,11 @@ def validation_instances(dataset: str, count: int) -> list[Instance]:
     """`count` graphs of the validation split spread evenly, up to `LARGEST_OPS`."""
     (kind, objective), chosen = DATASETS[dataset], list(range(count))
     if kind == "traced":
-        small = [i for i, name in enumerate(traced.names("validation")) if traced.load(name).num_ops <= LARGEST_OPS]
+        small = [
+            i
+            for i, name in enumerate(traced.names("validation"))
+            if traced.load(name).num_ops <= LARGEST_OPS
+        ]
         chosen = [small[len(small) * i // count] for i in range(count)]
     return [Instance(_generated(dataset, "validation", i), objective=objective) for i in chosen]
 
@@ -84,12 +99,15 @@ def _generated(dataset: str, split: str, index: int) -> ComputationGraph:
     return synthetic.generate(split, index)
 
 
-def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = False) -> list[Example]:
+def examples(
+    dataset: str, guide: Learner | None = None, *, from_chosen: bool = False
+) -> list[Example]:
     """The training graphs that leave room, with their elites; minutes on the first call.
 
     Args:
       guide: a network whose laws find one more elite of each graph.
-      from_chosen: one elite of each graph, of the spectral law that training graphs chose, instead of several vectors'.
+      from_chosen: one elite of each graph, of the spectral law that training graphs chose, instead
+        of several vectors'.
     """
     result = []
     for instance in training_instances(dataset):
@@ -100,7 +118,9 @@ def examples(dataset: str, guide: Learner | None = None, *, from_chosen: bool = 
             seen = features(instance)
             laws = [best_spectral_law(instance)] if from_chosen else origin_laws(instance, seen)
             digest = _digest(array for law in laws for array in (law.alpha, law.beta))
-            elites = Elites(**_cached(f"elites-{digest}-{name}", lambda i=instance, ls=laws: _elites(i, ls)))
+            elites = Elites(
+                **_cached(f"elites-{digest}-{name}", lambda i=instance, ls=laws: _elites(i, ls))
+            )
             if guide is not None:
                 weights = _digest(jax.tree_util.tree_leaves(guide.parameters))
                 arrays = _cached(f"own-orders-{weights}-{name}", lambda i=instance: _own(i, guide))
@@ -117,12 +137,17 @@ def search(instance: Instance, law: MutantLaw | None, seed: int) -> float:
 
 
 def _elites(instance: Instance, laws: Sequence[MutantLaw]) -> dict[str, np.ndarray]:
-    return find_elites(instance, laws, np.random.default_rng(1), evaluations=ELITE_EVALUATIONS)._asdict()
+    return find_elites(
+        instance, laws, np.random.default_rng(1), evaluations=ELITE_EVALUATIONS
+    )._asdict()
 
 
 def _own(instance: Instance, guide: Learner) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(3)
-    law, climb = guide.law(instance, rng, GUIDED[instance.objective]), TUNED_LOCAL_SEARCH[instance.objective]
+    law, climb = (
+        guide.law(instance, rng, GUIDED[instance.objective]),
+        TUNED_LOCAL_SEARCH[instance.objective],
+    )
     return own_elite(instance, law, rng, evaluations=OWN_EVALUATIONS, climb=climb)._asdict()
 
 
@@ -139,9 +164,17 @@ def _digest(arrays: Iterable[np.ndarray]) -> str:
 
 
 def references(instances: list[Instance]) -> np.ndarray:
-    """[G] the best cost known of each graph: of a long evolution and of long climbs, one from its end."""
-    names = [f"reference-{instance.graph.digest[:16]}-{instance.objective}" for instance in instances]
-    return np.array([_cached_cost(name, lambda i=instance: _reference(i)) for name, instance in zip(names, instances)])
+    """[G] the best cost known of each graph: of a long evolution and of long climbs, one from its
+    end."""
+    names = [
+        f"reference-{instance.graph.digest[:16]}-{instance.objective}" for instance in instances
+    ]
+    return np.array(
+        [
+            _cached_cost(name, lambda i=instance: _reference(i))
+            for name, instance in zip(names, instances)
+        ]
+    )
 
 
 def _reference(instance: Instance) -> float:
@@ -173,7 +206,8 @@ def _cached(name: str, make: Callable[[], dict[str, np.ndarray]]) -> dict[str, n
 
 
 def training_graphs(dataset: str, largest_ops: int) -> list[Instance]:
-    """Up to `LOOKED_AT` graphs of the training split that leave room, of at most `largest_ops` ops."""
+    """Up to `LOOKED_AT` graphs of the training split that leave room, of at most `largest_ops`
+    ops."""
     kind, objective = DATASETS[dataset]
     kept, tested = [], _tested(kind)
     for index in range(LOOKED_AT):
@@ -185,7 +219,9 @@ def training_graphs(dataset: str, largest_ops: int) -> list[Instance]:
             continue
         if objective == "memory":
             laws = np.stack([rule_bins(instance, features(instance)), uniform_bins(instance)])
-            ruled, uniform = rollouts(instance.arrays, laws, BINS, stream(index, 5), RULE_EVALUATIONS)
+            ruled, uniform = rollouts(
+                instance.arrays, laws, BINS, stream(index, 5), RULE_EVALUATIONS
+            )
             if ruled > RULE_ROOM * uniform:
                 continue
         kept.append(instance)
@@ -193,14 +229,18 @@ def training_graphs(dataset: str, largest_ops: int) -> list[Instance]:
 
 
 def watched_graphs(dataset: str, count: int, largest_ops: int) -> list[Instance]:
-    """`count` graphs of the validation split, none of a test graph's topology, of at most `largest_ops` ops."""
+    """`count` graphs of the validation split, none of a test graph's topology, of at most
+    `largest_ops` ops."""
     tested = _tested(DATASETS[dataset][0])
     graphs = [
         instance
         for instance in validation_instances(dataset, 2 * count)
         if instance.graph.num_ops <= largest_ops and topology_digest(instance.graph) not in tested
     ]
-    return [graphs[i] for i in np.linspace(0, len(graphs) - 1, min(count, len(graphs))).round().astype(int)]
+    return [
+        graphs[i]
+        for i in np.linspace(0, len(graphs) - 1, min(count, len(graphs))).round().astype(int)
+    ]
 
 
 def _tested(kind: str) -> set[str]:

@@ -1,10 +1,13 @@
-"""Trains the policy that chooses the vector along which the spectral law cuts a graph, by the reward of BRKGA.
+"""Trains the policy that chooses the vector along which the spectral law cuts a graph, by the
+reward of BRKGA.
 
-    python -m builders.training.regal_vectors --data synthetic-runtime --seed 0 --out checkpoints/regal
+    python -m builders.training.regal_vectors --data synthetic-runtime --seed 0 --out
+    checkpoints/regal
 
-All seven actions of a training graph are run, so the gradient of the expected reward is exact: sum over a of pi(a)
-times (R(a) less the mean over the actions). A reward is minus the logarithm of the cost after 5,000 evaluations.
-Validation graphs are scored beside the race and the vector that training graphs chose for all.
+All seven actions of a training graph are run, so the gradient of the expected reward is exact: sum
+over a of pi(a) times (R(a) less the mean over the actions). A reward is minus the logarithm of the
+cost after 5,000 evaluations. Validation graphs are scored beside the race and the vector that
+training graphs chose for all.
 """
 
 import argparse
@@ -20,7 +23,14 @@ from learned_mapping.budget import Budget
 from learned_mapping.learning.checkpoint import write_checkpoint
 from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.agent.features import features
-from learned_mapping.regal.agent.vectors import HIDDEN, VECTORS, VectorPolicy, cut_facts, inputs, logits
+from learned_mapping.regal.agent.vectors import (
+    HIDDEN,
+    VECTORS,
+    VectorPolicy,
+    cut_facts,
+    inputs,
+    logits,
+)
 from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law, chosen
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import brkga
@@ -38,7 +48,8 @@ VALIDATION = {"synthetic-runtime": 60, "traced-runtime": 40}
 
 
 def costs(instances: list[Instance], seed: int) -> np.ndarray:
-    """[G, 7] mean logarithm of the cost after `EVALUATIONS`, by graph and vector; equal draws for all vectors."""
+    """[G, 7] mean logarithm of the cost after `EVALUATIONS`, by graph and vector; equal draws for
+    all vectors."""
     logs = np.zeros((len(instances), len(VECTORS)))
     for g, instance in enumerate(instances):
         for a, vector in enumerate(VECTORS):
@@ -57,25 +68,38 @@ def races(instances: list[Instance], seed: int) -> np.ndarray:
     ranked = []
     for g, instance in enumerate(instances):
         laws = [best_spectral_law(instance, vector=vector) for vector in VECTORS]
-        ranked.append(race(instance, np.random.default_rng([seed, g]), Budget(samples=EVALUATIONS), laws)[0])
+        ranked.append(
+            race(instance, np.random.default_rng([seed, g]), Budget(samples=EVALUATIONS), laws)[0]
+        )
     return np.stack(ranked)
 
 
-def fit(x: np.ndarray, rewards: np.ndarray, seed: int) -> tuple[VectorPolicy, list[dict[str, float]]]:
+def fit(
+    x: np.ndarray, rewards: np.ndarray, seed: int
+) -> tuple[VectorPolicy, list[dict[str, float]]]:
     """A policy after `UPDATES` of the exact gradient of the expected reward, in percent, and its
     curve; from `inputs` [G, 7, X] and rewards [G, 7], with first weights by the seed."""
     flat = x.reshape(-1, x.shape[-1])
     mean, scale = flat.mean(axis=0), flat.std(axis=0) + 1e-6
-    standard, gain = jnp.asarray((x - mean) / scale), jnp.asarray(100 * (rewards - rewards.mean(axis=1, keepdims=True)))
+    standard, gain = (
+        jnp.asarray((x - mean) / scale),
+        jnp.asarray(100 * (rewards - rewards.mean(axis=1, keepdims=True))),
+    )
     rng = np.random.default_rng(seed)
     parameters: Any = {
-        "w": jnp.asarray(rng.standard_normal((x.shape[-1], HIDDEN)) / np.sqrt(x.shape[-1])), "b": jnp.zeros(HIDDEN),
-        "v": jnp.zeros(HIDDEN), "linear": jnp.zeros(x.shape[-1]),
-    }  # fmt: skip
+        "w": jnp.asarray(rng.standard_normal((x.shape[-1], HIDDEN)) / np.sqrt(x.shape[-1])),
+        "b": jnp.zeros(HIDDEN),
+        "v": jnp.zeros(HIDDEN),
+        "linear": jnp.zeros(x.shape[-1]),
+    }
 
     def loss(p):
         expected = (jax.nn.softmax(logits(p, standard)) * gain).sum(axis=1).mean()
-        return 10 * WEIGHT * ((p["v"] ** 2).sum() + (p["linear"] ** 2).sum()) + WEIGHT * (p["w"] ** 2).sum() - expected
+        return (
+            10 * WEIGHT * ((p["v"] ** 2).sum() + (p["linear"] ** 2).sum())
+            + WEIGHT * (p["w"] ** 2).sum()
+            - expected
+        )
 
     optimiser = optax.adam(RATE)
     memory = optimiser.init(parameters)
@@ -91,7 +115,13 @@ def fit(x: np.ndarray, rewards: np.ndarray, seed: int) -> tuple[VectorPolicy, li
         if update % 50 == 49:
             p = jax.nn.softmax(logits(parameters, standard))
             entropy = float(-(p * jnp.log(p)).sum(axis=1).mean())
-            curve.append({"updates": update + 1, "reward": float((p * gain).sum(axis=1).mean()), "entropy": entropy})
+            curve.append(
+                {
+                    "updates": update + 1,
+                    "reward": float((p * gain).sum(axis=1).mean()),
+                    "entropy": entropy,
+                }
+            )
     return VectorPolicy({name: np.asarray(v) for name, v in parameters.items()}, mean, scale), curve
 
 
@@ -124,13 +154,25 @@ def main() -> None:
     policy, curve = fit(x, -costs(graphs, options.seed), options.seed)
     watched = watched_graphs(options.data, VALIDATION[options.data], DATA[options.data])
     header = {
-        "command": f"python -m builders.training.regal_vectors --data {options.data} --seed {options.seed}",
-        "training_graphs": len(graphs), "updates": UPDATES, "runs": len(graphs) * len(VECTORS) * STREAMS,
-        "over_chosen_percent": compared(policy, watched, 1000), "validation_graphs": len(watched),
-    }  # fmt: skip
+        "command": (
+            f"python -m builders.training.regal_vectors --data {options.data} --seed {options.seed}"
+        ),
+        "training_graphs": len(graphs),
+        "updates": UPDATES,
+        "runs": len(graphs) * len(VECTORS) * STREAMS,
+        "over_chosen_percent": compared(policy, watched, 1000),
+        "validation_graphs": len(watched),
+    }
     stem = options.out / f"vector-{options.data}-{options.seed}"
-    write_checkpoint(stem.with_suffix(".npz"), policy.parameters | {"mean": policy.mean, "scale": policy.scale}, header)
-    write_json(stem.with_suffix(".json"), {"schema": "learned-mapping/regal-training/1", **header, "curve": curve})
+    write_checkpoint(
+        stem.with_suffix(".npz"),
+        policy.parameters | {"mean": policy.mean, "scale": policy.scale},
+        header,
+    )
+    write_json(
+        stem.with_suffix(".json"),
+        {"schema": "learned-mapping/regal-training/1", **header, "curve": curve},
+    )
     say(str(header["over_chosen_percent"]))
 
 

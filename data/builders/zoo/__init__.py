@@ -1,4 +1,5 @@
-"""Public models at realistic shapes, each a JAX function with abstract arguments: nothing is allocated.
+"""Public models at realistic shapes, each a JAX function with abstract arguments: nothing is
+allocated.
 
 `ZOO` is the registry. ``graph("bert_large_inference")`` traces a member, ``example("lstm",
 steps=20)`` gives its function and arguments with other options than the defaults.

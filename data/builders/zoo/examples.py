@@ -16,8 +16,11 @@ def array(*shape: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
-def inference(forward: Callable, *inputs: jax.ShapeDtypeStruct, dtype: Any = jnp.float32) -> Example:
-    """A forward pass of a function that uses haiku modules, of abstract arguments; floats of `dtype`."""
+def inference(
+    forward: Callable, *inputs: jax.ShapeDtypeStruct, dtype: Any = jnp.float32
+) -> Example:
+    """A forward pass of a function that uses haiku modules, of abstract arguments; floats of
+    `dtype`."""
     model = hk.transform_with_state(forward)
     params, state = _abstract(model, inputs, dtype)
 
@@ -34,7 +37,8 @@ def train_step(
     dtype: Any = jnp.float32,
     random: bool = False,
 ) -> Example:
-    """One step of training: value and gradient, then the optimiser's update of the donated parameters.
+    """One step of training: value and gradient, then the optimiser's update of the donated
+    parameters.
 
     Args:
       loss: a function that uses haiku modules, of the inputs, to a scalar.

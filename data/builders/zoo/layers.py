@@ -25,7 +25,8 @@ def layer_norm(x: jax.Array, name: str, eps: float = 1e-5) -> jax.Array:
 def batch_norm(x: jax.Array, name: str, training: bool = False) -> jax.Array:
     """Batch normalisation with learned scale and offset."""
     norm = hk.BatchNorm(create_scale=True, create_offset=True, decay_rate=0.99, name=name)
-    return norm(x, is_training=training or hk.running_init())  # only training makes the averages that inference reads
+    # only training makes the averages that inference reads
+    return norm(x, is_training=training or hk.running_init())
 
 
 def conv(
@@ -56,7 +57,12 @@ def pooled_scores(x: jax.Array, classes: int) -> jax.Array:
 
 
 def multi_head_attention(
-    query: jax.Array, memory: jax.Array, *, heads: int, bias: jax.Array | None = None, name: str = "attention"
+    query: jax.Array,
+    memory: jax.Array,
+    *,
+    heads: int,
+    bias: jax.Array | None = None,
+    name: str = "attention",
 ) -> jax.Array:
     """Scaled dot-product attention of `query` over `memory`.
 
@@ -64,7 +70,8 @@ def multi_head_attention(
       query: [B, S, D].
       memory: [B, M, D].
       heads: number of heads; D is divided among them.
-      bias: added to the scores [B, heads, S, M] before the softmax, broadcast; large and negative where masked.
+      bias: added to the scores [B, heads, S, M] before the softmax, broadcast; large and negative
+        where masked.
       name: scope of the four projections.
 
     Returns:
@@ -74,13 +81,21 @@ def multi_head_attention(
     size = width // heads
 
     def project(x: jax.Array, role: str) -> jax.Array:
-        return hk.Linear(width, name=role)(x).reshape(batch, x.shape[1], heads, size).transpose(0, 2, 1, 3)
+        return (
+            hk.Linear(width, name=role)(x)
+            .reshape(batch, x.shape[1], heads, size)
+            .transpose(0, 2, 1, 3)
+        )
 
     with hk.name_scope(name):
         q, k, v = project(query, "query"), project(memory, "key"), project(memory, "value")
         scores = jnp.einsum("bhsd,bhmd->bhsm", q, k) / size**0.5
         weights = jax.nn.softmax(scores if bias is None else scores + bias, axis=-1)
-        context = jnp.einsum("bhsm,bhmd->bhsd", weights, v).transpose(0, 2, 1, 3).reshape(batch, length, width)
+        context = (
+            jnp.einsum("bhsm,bhmd->bhsd", weights, v)
+            .transpose(0, 2, 1, 3)
+            .reshape(batch, length, width)
+        )
         return hk.Linear(width, name="output")(context)
 
 
@@ -103,7 +118,8 @@ def attention_layer(
     activation: Callable = jax.nn.relu,
     dense_norm: str = "feed_forward_norm",
 ) -> jax.Array:
-    """Self-attention, then a dense block [B, S, D]; each reads the normalised input and is added to the input."""
+    """Self-attention, then a dense block [B, S, D]; each reads the normalised input and is added to
+    the input."""
     y = layer_norm(x, "attention_norm")
     x = x + multi_head_attention(y, y, heads=heads, bias=bias)
     return x + feed_forward(layer_norm(x, dense_norm), activation)
@@ -115,7 +131,8 @@ def stack(core: str, layers: int, width: int, name: str = "layer") -> hk.RNNCore
 
 
 def unroll(core: hk.RNNCore, steps: Any, state: Any = None) -> tuple[list[jax.Array], Any]:
-    """Outputs of a recurrent core, one per step [B, D], and its last state; from zeros where `state` is None."""
+    """Outputs of a recurrent core, one per step [B, D], and its last state; from zeros where
+    `state` is None."""
     state, outputs = initial_state(core, steps[0]) if state is None else state, []
     for step in steps:
         output, state = core(step, state)
@@ -125,4 +142,6 @@ def unroll(core: hk.RNNCore, steps: Any, state: Any = None) -> tuple[list[jax.Ar
 
 def initial_state(core: hk.RNNCore, step: jax.Array) -> Any:
     """The core's state of zeros, of the element type of the inputs [B, D]."""
-    return jax.tree_util.tree_map(lambda zeros: zeros.astype(step.dtype), core.initial_state(step.shape[0]))
+    return jax.tree_util.tree_map(
+        lambda zeros: zeros.astype(step.dtype), core.initial_state(step.shape[0])
+    )

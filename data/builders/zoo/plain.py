@@ -1,6 +1,7 @@
 """Convolutional networks for images [B, H, W, C], without residual connections.
 
-Unless said otherwise they return class probabilities [B, classes], scores before the softmax where `training`.
+Unless said otherwise they return class probabilities [B, classes], scores before the softmax where
+`training`.
 """
 
 from collections.abc import Sequence
@@ -14,19 +15,33 @@ from .layers import batch_norm, conv, halved, pooled_scores
 VGG_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 """Convolutions per stage by depth (Simonyan and Zisserman 2014, table 1)."""
 INCEPTION_BLOCKS = (
-    (64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64), (192, 96, 208, 16, 48, 64), (160, 112, 224, 24, 64, 64),
-    (128, 128, 256, 24, 64, 64), (112, 144, 288, 32, 64, 64), (256, 160, 320, 32, 128, 128),
-    (256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128),
-)  # fmt: skip
+    (64, 96, 128, 16, 32, 32),
+    (128, 128, 192, 32, 96, 64),
+    (192, 96, 208, 16, 48, 64),
+    (160, 112, 224, 24, 64, 64),
+    (128, 128, 256, 24, 64, 64),
+    (112, 144, 288, 32, 64, 64),
+    (256, 160, 320, 32, 128, 128),
+    (256, 160, 320, 32, 128, 128),
+    (384, 192, 384, 48, 128, 128),
+)
 """Channels of 1x1, 3x3 reduction, 3x3, 5x5 reduction, 5x5 and pooled projection per block (Szegedy
 et al. 2014, table 1)."""
 SSD_ANCHORS = (4, 6, 6, 6, 4, 4)
 """Default boxes per place of each feature map (Liu et al. 2016, section 3.1)."""
-SSD_LAYERS = ((256, 512, 2, "SAME"), (128, 256, 2, "SAME"), (128, 256, 1, "VALID"), (128, 256, 1, "VALID"))
-"""Channels of the reducing and the next convolution, its stride, its padding: the layers behind VGG (figure 2)."""
+SSD_LAYERS = (
+    (256, 512, 2, "SAME"),
+    (128, 256, 2, "SAME"),
+    (128, 256, 1, "VALID"),
+    (128, 256, 1, "VALID"),
+)
+"""Channels of the reducing and the next convolution, its stride, its padding: the layers behind VGG
+(figure 2)."""
 
 
-def _relu_conv(x: jax.Array, channels: int, size: int, name: str, stride: int = 1, padding: str = "SAME") -> jax.Array:
+def _relu_conv(
+    x: jax.Array, channels: int, size: int, name: str, stride: int = 1, padding: str = "SAME"
+) -> jax.Array:
     return jax.nn.relu(hk.Conv2D(channels, size, stride=stride, padding=padding, name=name)(x))
 
 
@@ -37,7 +52,9 @@ def _finish(scores: jax.Array, training: bool) -> jax.Array:
 def lenet(images: jax.Array, *, classes: int = 10) -> jax.Array:
     """LeNet-5 (LeCun et al. 1998) for images [B, 28, 28, 1]."""
     x = hk.avg_pool(jnp.tanh(hk.Conv2D(6, 5, name="conv_1")(images)), (2, 2, 1), (2, 2, 1), "VALID")
-    x = hk.avg_pool(jnp.tanh(hk.Conv2D(16, 5, padding="VALID", name="conv_2")(x)), (2, 2, 1), (2, 2, 1), "VALID")
+    x = hk.avg_pool(
+        jnp.tanh(hk.Conv2D(16, 5, padding="VALID", name="conv_2")(x)), (2, 2, 1), (2, 2, 1), "VALID"
+    )
     x = jnp.tanh(hk.Linear(120, name="dense_3")(hk.Flatten()(x)))
     x = jnp.tanh(hk.Linear(84, name="dense_4")(x))
     return jax.nn.softmax(hk.Linear(classes, name="dense_5")(x))
@@ -64,11 +81,15 @@ def alexnet(images: jax.Array, *, classes: int = 1000, training: bool = False) -
 def _response_norm(x: jax.Array) -> jax.Array:
     """Local response normalisation across five channels."""
     padding = [(0, 0)] * 3 + [(2, 2)]
-    window = jax.lax.reduce_window(jnp.square(x), x.dtype.type(0), jax.lax.add, (1, 1, 1, 5), (1, 1, 1, 1), padding)
+    window = jax.lax.reduce_window(
+        jnp.square(x), x.dtype.type(0), jax.lax.add, (1, 1, 1, 5), (1, 1, 1, 1), padding
+    )
     return x / (2.0 + 1e-4 * window) ** 0.75
 
 
-def vgg(images: jax.Array, *, depth: int = 16, classes: int = 1000, training: bool = False) -> jax.Array:
+def vgg(
+    images: jax.Array, *, depth: int = 16, classes: int = 1000, training: bool = False
+) -> jax.Array:
     """VGG (Simonyan and Zisserman 2014)."""
     x = images
     for stage, count in enumerate(VGG_STAGES[depth]):
@@ -86,7 +107,8 @@ def _vgg_stage(x: jax.Array, stage: int, count: int) -> jax.Array:
 
 
 def ssd(images: jax.Array, *, classes: int = 81) -> tuple[jax.Array, jax.Array]:
-    """SSD300 (Liu et al. 2016): box offsets [B, 8732, 4] and class probabilities [B, 8732, classes].
+    """SSD300 (Liu et al. 2016): box offsets [B, 8732, 4] and class probabilities [B, 8732,
+    classes].
 
     From feature maps of six sizes in one pass: of VGG-16 with its dense layers turned into
     convolutions, and of four extra layers.
@@ -95,9 +117,15 @@ def ssd(images: jax.Array, *, classes: int = 81) -> tuple[jax.Array, jax.Array]:
     for stage, count in enumerate(VGG_STAGES[16]):
         x = _vgg_stage(x, stage, count)
         if stage == 3:
-            scale = hk.get_parameter("scale", [x.shape[-1]], init=hk.initializers.Constant(20.0)).astype(x.dtype)
+            scale = hk.get_parameter(
+                "scale", [x.shape[-1]], init=hk.initializers.Constant(20.0)
+            ).astype(x.dtype)
             maps.append(x * scale * jax.lax.rsqrt(jnp.sum(x * x, axis=-1, keepdims=True) + 1e-6))
-        x = hk.max_pool(x, (3, 3, 1), (1, 1, 1), "SAME") if stage == 4 else halved(x, padding="SAME")
+        x = (
+            hk.max_pool(x, (3, 3, 1), (1, 1, 1), "SAME")
+            if stage == 4
+            else halved(x, padding="SAME")
+        )
     x = jax.nn.relu(hk.Conv2D(1024, 3, rate=6, name="conv_6")(x))
     maps.append(_relu_conv(x, 1024, 1, "conv_7"))
     for i, (reduced, channels, stride, padding) in enumerate(SSD_LAYERS):
@@ -106,11 +134,15 @@ def ssd(images: jax.Array, *, classes: int = 81) -> tuple[jax.Array, jax.Array]:
     boxes, scores = [], []
     for i, (x, anchors) in enumerate(zip(maps, SSD_ANCHORS)):
         boxes.append(hk.Conv2D(4 * anchors, 3, name=f"boxes_{i}")(x).reshape(len(x), -1, 4))
-        scores.append(hk.Conv2D(classes * anchors, 3, name=f"scores_{i}")(x).reshape(len(x), -1, classes))
+        scores.append(
+            hk.Conv2D(classes * anchors, 3, name=f"scores_{i}")(x).reshape(len(x), -1, classes)
+        )
     return jnp.concatenate(boxes, axis=1), jax.nn.softmax(jnp.concatenate(scores, axis=1))
 
 
-def squeezenet(images: jax.Array, *, padding: str = "VALID", classes: int = 1000, training: bool = False) -> jax.Array:
+def squeezenet(
+    images: jax.Array, *, padding: str = "VALID", classes: int = 1000, training: bool = False
+) -> jax.Array:
     """SqueezeNet 1.1 (Iandola et al. 2016)."""
     x = _relu_conv(images, 64, 3, "conv_1", 2, padding)
     for i, squeezed in enumerate((16, 16, 32, 32, 48, 48, 64, 64)):
@@ -123,7 +155,11 @@ def squeezenet(images: jax.Array, *, padding: str = "VALID", classes: int = 1000
 
 
 def inception(
-    images: jax.Array, *, blocks: Sequence[tuple] = INCEPTION_BLOCKS, classes: int = 1000, training: bool = False
+    images: jax.Array,
+    *,
+    blocks: Sequence[tuple] = INCEPTION_BLOCKS,
+    classes: int = 1000,
+    training: bool = False,
 ) -> jax.Array:
     """GoogLeNet, the first Inception network (Szegedy et al. 2014)."""
     x = halved(_relu_conv(images, 64, 7, "conv_1", 2), 3, "SAME")
@@ -142,7 +178,11 @@ def inception(
 
 
 def densenet(
-    images: jax.Array, *, blocks: Sequence[int] = (6, 12, 24, 16), growth: int = 32, training: bool = False
+    images: jax.Array,
+    *,
+    blocks: Sequence[int] = (6, 12, 24, 16),
+    growth: int = 32,
+    training: bool = False,
 ) -> jax.Array:
     """DenseNet-121 (Huang et al. 2017), 1,000 classes."""
     x = halved(conv(images, 2 * growth, 7, 2, "stem", training=training), 3, "SAME")

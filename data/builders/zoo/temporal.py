@@ -8,9 +8,16 @@ from .layers import cross_entropy
 
 
 def wavenet(
-    audio: jax.Array, *, cycles: int = 3, dilations: int = 10, residual: int = 64, skip: int = 256, levels: int = 256
+    audio: jax.Array,
+    *,
+    cycles: int = 3,
+    dilations: int = 10,
+    residual: int = 64,
+    skip: int = 256,
+    levels: int = 256,
 ) -> jax.Array:
-    """WaveNet (van den Oord et al. 2016): scores [B, S, levels] of the next sample, given `audio` [B, S] int32.
+    """WaveNet (van den Oord et al. 2016): scores [B, S, levels] of the next sample, given `audio`
+    [B, S] int32.
 
     `cycles` times `dilations` gated layers, the dilation doubling within a cycle.
     """
@@ -18,7 +25,9 @@ def wavenet(
     total = jnp.zeros((*audio.shape, skip), x.dtype)
     for i in range(cycles * dilations):
         with hk.name_scope(f"layer_{i}"):
-            hidden = hk.Conv1D(2 * residual, 2, rate=2 ** (i % dilations), padding=hk.pad.causal, name="dilated")(x)
+            hidden = hk.Conv1D(
+                2 * residual, 2, rate=2 ** (i % dilations), padding=hk.pad.causal, name="dilated"
+            )(x)
             gated = jnp.tanh(hidden[..., :residual]) * jax.nn.sigmoid(hidden[..., residual:])
             total = total + hk.Conv1D(skip, 1, name="skip")(gated)
             x = x + hk.Conv1D(residual, 1, name="residual")(gated)
@@ -33,9 +42,16 @@ def wavenet_loss(audio: jax.Array, **options: int) -> jax.Array:
 
 
 def temporal_convolution(
-    sequence: jax.Array, *, levels: int = 8, width: int = 256, size: int = 3, classes: int = 256, training: bool = False
+    sequence: jax.Array,
+    *,
+    levels: int = 8,
+    width: int = 256,
+    size: int = 3,
+    classes: int = 256,
+    training: bool = False,
 ) -> jax.Array:
-    """TCN (Bai et al. 2018): scores [B, S, classes] of a sequence [B, S, D], each from what came before."""
+    """TCN (Bai et al. 2018): scores [B, S, classes] of a sequence [B, S, D], each from what came
+    before."""
     x = sequence
     for i in range(levels):
         with hk.name_scope(f"level_{i}"):

@@ -17,7 +17,12 @@ Cache = list[tuple[jax.Array, jax.Array]]  # Keys and values of each layer, [B, 
 
 
 def language_model_loss(
-    tokens: jax.Array, *, layers: int = 6, width: int = 512, heads: int = 8, vocabulary: int = 32_000
+    tokens: jax.Array,
+    *,
+    layers: int = 6,
+    width: int = 512,
+    heads: int = 8,
+    vocabulary: int = 32_000,
 ) -> jax.Array:
     """Mean cross-entropy of a decoder-only Transformer; `tokens` is [B, S + 1] int32."""
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
@@ -59,14 +64,20 @@ def translation_loss(
         with hk.name_scope(f"decoder_{i}"):
             y = layer_norm(x, "attention_norm")
             x = x + multi_head_attention(y, y, heads=heads, bias=bias)
-            x = x + multi_head_attention(layer_norm(x, "memory_norm"), encoded, heads=heads, name="memory_attention")
+            x = x + multi_head_attention(
+                layer_norm(x, "memory_norm"), encoded, heads=heads, name="memory_attention"
+            )
             x = x + feed_forward(layer_norm(x, "feed_forward_norm"))
     return cross_entropy((layer_norm(x, "decoder_norm") @ table.T).astype(jnp.float32), wanted)
 
 
-def _embed(tokens: jax.Array, vocabulary: int, width: int, dtype: jnp.dtype) -> tuple[jax.Array, jax.Array]:
+def _embed(
+    tokens: jax.Array, vocabulary: int, width: int, dtype: jnp.dtype
+) -> tuple[jax.Array, jax.Array]:
     """Embedded tokens with sinusoidal positions, and the table, which also makes the scores."""
-    table = hk.get_parameter("embedding", [vocabulary, width], dtype, init=hk.initializers.RandomNormal(width**-0.5))
+    table = hk.get_parameter(
+        "embedding", [vocabulary, width], dtype, init=hk.initializers.RandomNormal(width**-0.5)
+    )
     return table[tokens] * width**0.5 + _positions(tokens.shape[1], width, dtype), table
 
 
@@ -77,9 +88,16 @@ def _positions(length: int, width: int, dtype: jnp.dtype) -> jax.Array:
 
 
 def decoder_step(
-    tokens: jax.Array, position: jax.Array, cache: Cache, *, width: int = 768, heads: int = 12, vocabulary: int = 50_257
+    tokens: jax.Array,
+    position: jax.Array,
+    cache: Cache,
+    *,
+    width: int = 768,
+    heads: int = 12,
+    vocabulary: int = 50_257,
 ) -> tuple[jax.Array, Cache]:
-    """Scores of the next token, as in GPT-2 (Radford et al. 2019), and the cache with one position filled in place.
+    """Scores of the next token, as in GPT-2 (Radford et al. 2019), and the cache with one position
+    filled in place.
 
     Args:
       tokens: [B] int32, the token at `position` of each sequence.
@@ -90,9 +108,13 @@ def decoder_step(
       [B, vocabulary] scores and the new cache.
     """
     batch, room = tokens.shape[0], cache[0][0].shape[2]
-    table = hk.get_parameter("embedding", [vocabulary, width], init=hk.initializers.TruncatedNormal(0.02))
+    table = hk.get_parameter(
+        "embedding", [vocabulary, width], init=hk.initializers.TruncatedNormal(0.02)
+    )
     places = hk.get_parameter("position", [room, width], init=hk.initializers.TruncatedNormal(0.02))
-    x = (table[tokens] + jax.lax.dynamic_index_in_dim(places, position, keepdims=False)).astype(cache[0][0].dtype)
+    x = (table[tokens] + jax.lax.dynamic_index_in_dim(places, position, keepdims=False)).astype(
+        cache[0][0].dtype
+    )
     bias = jnp.where(jnp.arange(room) <= position, 0.0, -1e9).astype(x.dtype)
     filled = []
     for i, (keys, values) in enumerate(cache):
@@ -135,14 +157,20 @@ def bert_question_answering(
     """
     batch, length = tokens.shape
     words = hk.Embed(vocabulary, width, name="word_embedding")(tokens)
-    kinds = hk.Linear(width, with_bias=False, name="segment_embedding")(jax.nn.one_hot(segments, 2, dtype=words.dtype))
-    place = hk.get_parameter("position_embedding", [positions, width], init=hk.initializers.TruncatedNormal(0.02))
+    kinds = hk.Linear(width, with_bias=False, name="segment_embedding")(
+        jax.nn.one_hot(segments, 2, dtype=words.dtype)
+    )
+    place = hk.get_parameter(
+        "position_embedding", [positions, width], init=hk.initializers.TruncatedNormal(0.02)
+    )
     x = layer_norm(words + kinds + place[None, :length], "embedding_norm", 1e-12)
     visible = jnp.ones((batch, length, 1), mask.dtype) * mask[:, None, :]
     for i in range(layers):
         with hk.name_scope(f"layer_{i}"):
             bias = (1.0 - visible[:, None].astype(x.dtype)) * -1e4
-            x = layer_norm(x + multi_head_attention(x, x, heads=heads, bias=bias), "attention_norm", 1e-12)
+            x = layer_norm(
+                x + multi_head_attention(x, x, heads=heads, bias=bias), "attention_norm", 1e-12
+            )
             hidden = jax.nn.gelu(hk.Linear(4 * width, name="intermediate")(x), approximate=True)
             x = layer_norm(x + hk.Linear(width, name="output")(hidden), "output_norm", 1e-12)
     spans = jnp.moveaxis(hk.Linear(2, name="span")(x), -1, 0)
@@ -159,12 +187,15 @@ def vision_transformer(
     classes: int = 1000,
     training: bool = False,
 ) -> jax.Array:
-    """Class scores [B, classes] of images [B, H, W, 3]; the defaults are ViT-B/16 (Dosovitskiy et al. 2020)."""
+    """Class scores [B, classes] of images [B, H, W, 3]; the defaults are ViT-B/16 (Dosovitskiy et
+    al. 2020)."""
     x = hk.Conv2D(width, patch, stride=patch, padding="VALID", name="patches")(images)
     x = x.reshape(x.shape[0], -1, width)
     start = hk.get_parameter("class_token", [1, 1, width], init=jnp.zeros).astype(x.dtype)
     x = jnp.concatenate([jnp.broadcast_to(start, (x.shape[0], 1, width)), x], axis=1)
-    place = hk.get_parameter("position", [1, x.shape[1], width], init=hk.initializers.TruncatedNormal(0.02))
+    place = hk.get_parameter(
+        "position", [1, x.shape[1], width], init=hk.initializers.TruncatedNormal(0.02)
+    )
     x = x + place.astype(x.dtype)
     for i in range(layers):
         with hk.name_scope(f"layer_{i}"):
@@ -175,7 +206,8 @@ def vision_transformer(
 def mlp_mixer(
     images: jax.Array, *, layers: int = 8, width: int = 512, patch: int = 16, classes: int = 1000
 ) -> jax.Array:
-    """Class scores [B, classes] of images [B, H, W, 3]; the defaults are Mixer-S/16 (Tolstikhin et al. 2021)."""
+    """Class scores [B, classes] of images [B, H, W, 3]; the defaults are Mixer-S/16 (Tolstikhin et
+    al. 2021)."""
     x = hk.Conv2D(width, patch, stride=patch, padding="VALID", name="patches")(images)
     x = x.reshape(x.shape[0], -1, width)
     for i in range(layers):

@@ -1,8 +1,10 @@
 """`lmap`, the command line.
 
-Exit 0 done, 1 the answer is no, 2 bad usage or input, 3 a fault of ours, 4 not finished, 130 interrupted.
+Exit 0 done, 1 the answer is no, 2 bad usage or input, 3 a fault of ours, 4 not finished, 130
+interrupted.
 
-Every error is one line on stderr, ``lmap: FILE: FIELD: fault``. Results go to stdout, progress to stderr.
+Every error is one line on stderr, ``lmap: FILE: FIELD: fault``. Results go to stdout, progress to
+  stderr.
 """
 
 import os
@@ -24,11 +26,15 @@ LONGEST = 10_000  # Characters of an error's line.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code. Imports what the command needs, and only that."""
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode still gets every line
+        # a terminal without Unicode still gets every line
+        sys.stdout.reconfigure(errors="backslashreplace")
     if arguments is None:  # as a program
-        sys.stdout, sys.stderr = (stream and _Heedless(stream) for stream in (sys.stdout, sys.stderr))
+        sys.stdout, sys.stderr = (
+            stream and _Heedless(stream) for stream in (sys.stdout, sys.stderr)
+        )
         sys.unraisablehook = _interrupt_again
-        if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN):  # ignored: started with `&`
+        # ignored: started with `&`
+        if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN):
             signal.signal(signal.SIGINT, raise_interrupt)
     signals = _noted_signals() if arguments is None else None
     try:
@@ -44,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if signals is not None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough
         code = _complain("interrupted", INTERRUPTED)
-        if arguments is None:  # as a program: what runs in threads of its own would bring the interpreter's end down
+        # as a program: what runs in threads of its own would bring the interpreter's end down
+        if arguments is None:
             os._exit(code)
         return code
 
@@ -62,11 +69,14 @@ def _failed(error: BaseException) -> int:
     if isinstance(error, OSError) and error.filename is None:
         _discard(sys.stdout)
         return _complain(f"standard output cannot be written ({error.strerror})", BAD_INPUT)
-    return _complain(f"fault in lmap: {type(error).__name__}: {error} (LMAP_TRACEBACK=1 shows where)", FAULT)
+    return _complain(
+        f"fault in lmap: {type(error).__name__}: {error} (LMAP_TRACEBACK=1 shows where)", FAULT
+    )
 
 
 def _noted_signals() -> int:
-    """A pipe into which Python puts the number of each signal as it comes, whoever loses the exception afterwards."""
+    """A pipe into which Python puts the number of each signal as it comes, whoever loses the
+    exception afterwards."""
     ends = os.pipe()
     for end in ends:
         os.set_blocking(end, False)
@@ -75,7 +85,8 @@ def _noted_signals() -> int:
 
 
 def _interrupted(signals: int | None) -> bool:
-    """Whether an interrupt is among the signals: a failure after it is its own, as of a compiler that was cut off."""
+    """Whether an interrupt is among the signals: a failure after it is its own, as of a compiler
+    that was cut off."""
     try:
         return signals is not None and signal.SIGINT in os.read(signals, 2**16)
     except BlockingIOError:
@@ -83,7 +94,8 @@ def _interrupted(signals: int | None) -> bool:
 
 
 def _interrupt_again(unraisable: Any) -> None:
-    """An interrupt that comes while memory is tidied up is lost there; so it is raised again where it counts."""
+    """An interrupt that comes while memory is tidied up is lost there; so it is raised again where
+    it counts."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()  # once this is over
     else:
@@ -121,7 +133,8 @@ def _options(arguments: Sequence[str] | None) -> Any:
 
 
 def _discard(stream: Any) -> None:
-    """A stream's last write: from here on it goes nowhere, so that the interpreter's end has nothing to complain of."""
+    """A stream's last write: from here on it goes nowhere, so that the interpreter's end has
+    nothing to complain of."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError, AttributeError):

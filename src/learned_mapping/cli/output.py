@@ -20,7 +20,8 @@ def print_json(value: Any) -> None:
 
 
 def report(options: Any, value: Any, text: object, good: object = True) -> int:
-    """Prints what a command found, `value` with ``--json``, else `text`; its exit code, 1 for a no."""
+    """Prints what a command found, `value` with ``--json``, else `text`; its exit code, 1 for a
+    no."""
     if options.json:
         print_json(value)
     else:
@@ -45,7 +46,9 @@ def _plain(value: Any) -> Any:
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Left-aligned columns, two spaces apart; the first row is the head."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
+    )
 
 
 def check_out(out: str, endings: Sequence[str], inputs: Sequence[str]) -> Path:
@@ -62,7 +65,9 @@ def check_out(out: str, endings: Sequence[str], inputs: Sequence[str]) -> Path:
             raise InputError(out, "", "is a folder, expected a file")
         if path.exists() and not path.is_file():
             raise InputError(out, "", "is not a regular file")
-        if path.exists() and any(os.path.exists(source) and path.samefile(source) for source in inputs):
+        if path.exists() and any(
+            os.path.exists(source) and path.samefile(source) for source in inputs
+        ):
             raise InputError(out, "", "would overwrite an input")
         folder = path.absolute().parent
         while not folder.exists():
@@ -72,7 +77,9 @@ def check_out(out: str, endings: Sequence[str], inputs: Sequence[str]) -> Path:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(out, "", f"cannot be written (no permission in {folder})")
     except (OSError, ValueError) as error:
-        raise InputError(out, "", f"cannot be written ({getattr(error, 'strerror', None) or error})") from None
+        raise InputError(
+            out, "", f"cannot be written ({getattr(error, 'strerror', None) or error})"
+        ) from None
     return path
 
 
@@ -80,8 +87,8 @@ def check_out(out: str, endings: Sequence[str], inputs: Sequence[str]) -> Path:
 def search_progress(
     label: str, seconds: float | None, samples: int | None, interrupted: Sequence[int] = ()
 ) -> Iterator[Any]:
-    """A callback (samples, seconds, best) for `Budget` that moves a bar on a terminal's stderr, and ends the budget
-    once something is in `interrupted`."""
+    """A callback (samples, seconds, best) for `Budget` that moves a bar on a terminal's stderr, and
+    ends the budget once something is in `interrupted`."""
     from tqdm import tqdm
 
     total = samples if samples is not None else seconds

@@ -1,6 +1,7 @@
 """The commands of `lmap` and their options. Nothing heavy is imported before a command runs.
 
-A package adds commands by an entry point of the group `GROUP`: a module with ``commands.yml`` beside it.
+A package adds commands by an entry point of the group `GROUP`: a module with ``commands.yml``
+beside it.
 """
 
 import argparse
@@ -21,9 +22,9 @@ from learned_mapping.programs.json_io import read_yaml
 PAPERS = ("mmap", "mcm", "regal")
 LEAST = 1e-300  # Of an option that has to be above 0: a part of it is too.
 TRUST = (
-    "Files are checked and never executed. `trace` and `extract` import and run the module you name: name none that "
-    "you would not run. `make --cluster` sends code to a Ray cluster, which asks nobody for a password: keep its "
-    "ports to yourself. The book's page on trust says more."
+    "Files are checked and never executed. `trace` and `extract` import and run the module you"
+    " name: name none that you would not run. `make --cluster` sends code to a Ray cluster, which"
+    " asks nobody for a password: keep its ports to yourself. The book's page on trust says more."
 )
 """The warning that a user needs before files and machines of others come into it."""
 
@@ -31,12 +32,16 @@ TRUST = (
 class _MethodsHelp(argparse.Action):
     """Help that ends with a line for each method of the paper named before it."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> NoReturn:
+    def __call__(
+        self, parser: Any, namespace: Any, values: Any, option: str | None = None
+    ) -> NoReturn:
         parser.print_help()
         if getattr(namespace, "paper", None) in PAPERS:
             from learned_mapping.problem import problem
 
-            name = "silicon" if getattr(namespace, "hardware", None) == "silicon" else namespace.paper
+            name = (
+                "silicon" if getattr(namespace, "hardware", None) == "silicon" else namespace.paper
+            )
             print(f"\nmethods of {name}:")
             chosen = problem(name)
             for name, method in chosen.methods().items():
@@ -50,7 +55,8 @@ class _Parser(argparse.ArgumentParser):
     """Complains in one line."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """The arguments as argparse reads them; it takes the value of ``--seconds=--`` for an empty list."""
+        """The arguments as argparse reads them; it takes the value of ``--seconds=--`` for an empty
+        list."""
         args = sys.argv[1:] if args is None else list(args)
         for argument in args:
             if argument.startswith("--") and argument.endswith("=--"):
@@ -113,11 +119,14 @@ FROM_CHECKOUT = {
 def _late(package: str, place: str) -> Callable[[Any], int]:
     """A command whose module, of a package, is imported when it runs."""
     module, _, function = place.partition(".")
-    return lambda options: getattr(importlib.import_module(f"{package}.{module}"), function)(options)
+    return lambda options: getattr(importlib.import_module(f"{package}.{module}"), function)(
+        options
+    )
 
 
 def _tables() -> dict[str, dict[str, Any]]:
-    """The package of each table of commands, and the table: the library's own, and those of entry points."""
+    """The package of each table of commands, and the table: the library's own, and those of entry
+    points."""
     tables = {"learned_mapping.cli": read_yaml(Path(__file__).with_name("commands.yml"))}
     for point in metadata.entry_points(group=GROUP):
         try:
@@ -133,7 +142,10 @@ def _refused(name: str) -> Callable[[Any], int]:
     """A command of the companion where that is not there."""
 
     def run(options: Any) -> int:
-        fault = "needs a checkout of the project; an installed package has the methods and their networks"
+        fault = (
+            "needs a checkout of the project; an installed package has the methods and their"
+            " networks"
+        )
         raise InputError(f"lmap {name}", "", fault)
 
     return run
@@ -142,11 +154,18 @@ def _refused(name: str) -> Callable[[Any], int]:
 @functools.cache
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
-    parser = _Parser(prog="lmap", description="How an ML program is mapped onto an accelerator: three papers, rerun.",
-                     epilog=TRUST)  # fmt: skip
+    parser = _Parser(
+        prog="lmap",
+        description="How an ML program is mapped onto an accelerator: three papers, rerun.",
+        epilog=TRUST,
+    )
     parser.add_argument("--version", action="version", version=f"lmap {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    specs = {name: (package, spec) for package, table in _tables().items() for name, spec in table.items()}
+    specs = {
+        name: (package, spec)
+        for package, table in _tables().items()
+        for name, spec in table.items()
+    }
     for name, (package, spec) in specs.items():
         help, own_help = spec["help"], name == "solve"
         about = f"{help[0].upper()}{help[1:]}."
@@ -165,7 +184,11 @@ def make_parser() -> argparse.ArgumentParser:
                 keywords["type"] = TYPES[kind](*bounds)
             place.add_argument(*flags.split(), **keywords)
     for name in [name for name in FROM_CHECKOUT if name not in specs]:
-        about = {"help": f"{FROM_CHECKOUT[name]}; needs a checkout", "add_help": False, "prefix_chars": "\0"}
+        about = {
+            "help": f"{FROM_CHECKOUT[name]}; needs a checkout",
+            "add_help": False,
+            "prefix_chars": "\0",
+        }
         command = commands.add_parser(name, **about)
         command.add_argument("rest", nargs=argparse.REMAINDER)
         command.set_defaults(run=_refused(name))

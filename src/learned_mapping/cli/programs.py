@@ -18,13 +18,16 @@ def positions(text: str) -> tuple[int, ...]:
     for part in text.split(",") if text else ():
         ends = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", part, re.ASCII)
         if ends is None or int(ends[1]) > int(ends[2] or ends[1]):
-            raise InputError("--parameters", "", f"expected positions such as 0,2 or 0-5, got {text!r}")
+            raise InputError(
+                "--parameters", "", f"expected positions such as 0,2 or 0-5, got {text!r}"
+            )
         numbers += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
     return tuple(numbers)
 
 
 def trace(options: Any) -> int:
-    """Traces a function or a torch module, or reads StableHLO, into a graph file, with ``--program`` a program file."""
+    """Traces a function or a torch module, or reads StableHLO, into a graph file, with
+    ``--program`` a program file."""
     out = check_out(options.out, JSON_ENDINGS, [])
     if options.name is not None:
         check_text("--name", "name", [options.name])
@@ -36,7 +39,8 @@ def trace(options: Any) -> int:
         return _write(options, out, read_stablehlo(options.function, parameters, options.name), {})
     from learned_mapping.programs.trace.user_function import beside, is_torch, load_example
 
-    with beside(options.function), redirect_stdout(sys.stderr):  # what the user's code prints is no report
+    # what the user's code prints is no report
+    with beside(options.function), redirect_stdout(sys.stderr):
         example = load_example(options.function, options.arg, parameters=parameters)
         function, args = example.function, example.args
         settings: dict[str, Any] = {"name": options.name or options.function.rpartition(":")[2]}
@@ -47,7 +51,9 @@ def trace(options: Any) -> int:
             _refuse(options, "check", "unroll_limit")
             traced: Any = trace_module(function, args, example.parameters, **settings)
         else:
-            settings |= {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
+            settings |= (
+                {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
+            )
             if options.check:
                 from learned_mapping.programs.trace.xla_counts import compare
 
@@ -57,7 +63,9 @@ def trace(options: Any) -> int:
                 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
                 from learned_mapping.programs.trace.schedule import schedule
 
-                traced = schedule(function, *args, **settings, machine=MemoryHierarchy(), donated=example.donated)
+                traced = schedule(
+                    function, *args, **settings, machine=MemoryHierarchy(), donated=example.donated
+                )
             else:
                 from learned_mapping.programs.trace.graph import trace as trace_graph
 
@@ -87,14 +95,26 @@ def _write(options: Any, out: Path, traced: Any, counts: dict[str, Any]) -> int:
         facts["possible_saving_s"] = traced.possible_saving_s
     else:
         write_graph(out, traced)
-        facts = {"ops": traced.num_ops, "edges": traced.num_edges, "flop": float(traced.op_flop.sum())}
+        facts = {
+            "ops": traced.num_ops,
+            "edges": traced.num_edges,
+            "flop": float(traced.op_flop.sum()),
+        }
         facts["weight_bytes"] = int(traced.op_weight_bytes.sum())
     if unknown := traced.metadata.get("unknown_ops"):
         count, named = sum(unknown.values()), shown(", ".join(unknown), 400)
-        print(f"{count} op{'s' * (count > 1)} of unknown cost: {named}; charged 1 FLOP per element", file=sys.stderr)
+        print(
+            f"{count} op{'s' * (count > 1)} of unknown cost: {named}; charged 1 FLOP per element",
+            file=sys.stderr,
+        )
     numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items())
-    lines = [f"{traced.name}: {numbers} -> {shown(out, 1000)}", *map(_counts_line, counts, counts.values())]
-    checked = {k: v._asdict() | {"ratio": v.ratio, "explained": v.explained} for k, v in counts.items()}
+    lines = [
+        f"{traced.name}: {numbers} -> {shown(out, 1000)}",
+        *map(_counts_line, counts, counts.values()),
+    ]
+    checked = {
+        k: v._asdict() | {"ratio": v.ratio, "explained": v.explained} for k, v in counts.items()
+    }
     whole = {"name": traced.name, **facts, "out": str(out)} | ({"check": checked} if counts else {})
     return report(options, whole, "\n".join(lines))
 
@@ -104,8 +124,14 @@ def _counts_line(name: str, counts: Any) -> str:
 
     if counts.xla < 0:
         return f"{name}: {counts.ours:,.6g}; XLA does not count what this program calls"
-    large = [(k, v) for k, v in counts.differences.items() if abs(v) > 0.005 * max(counts.ours, counts.xla)]
+    large = [
+        (k, v)
+        for k, v in counts.differences.items()
+        if abs(v) > 0.005 * max(counts.ours, counts.xla)
+    ]
     reasons = {k: f" ({REASONS[k]})" if name == "flop" and k in REASONS else "" for k, _ in large}
     apart = "".join(f"\n  {k} {v:+,.6g}{reasons[k]}" for k, v in large[:8])
     rest = f"; {counts.explained:.4f} without the differences of" if large else ""
-    return f"{name}: {counts.ours:,.6g}, XLA {counts.xla:,.6g}, ratio {counts.ratio:.4f}{rest}{apart}"
+    return (
+        f"{name}: {counts.ours:,.6g}, XLA {counts.xla:,.6g}, ratio {counts.ratio:.4f}{rest}{apart}"
+    )

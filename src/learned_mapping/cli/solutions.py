@@ -1,8 +1,8 @@
 """``lmap solve``, ``lmap check`` and ``lmap show``.
 
-A solution's file says how it was made, so that a judge needs no more words than it must. Its optional field ``made``
-has method, seed, samples, the options of the problem that were given, and the network that was asked, with the SHA-256
-of its file.
+A solution's file says how it was made, so that a judge needs no more words than it must. Its
+optional field ``made`` has method, seed, samples, the options of the problem that were given, and
+the network that was asked, with the SHA-256 of its file.
 """
 
 import dataclasses
@@ -21,11 +21,20 @@ from learned_mapping.learning.device import on_device
 from learned_mapping.problem import GRAPH_ENDINGS, Problem, Result, problem
 from learned_mapping.problem import solve as solve_task
 from learned_mapping.programs import minimalloc
-from learned_mapping.programs.json_io import Node, file_sha256, read_json, schema_name, write_bytes, write_json
+from learned_mapping.programs.json_io import (
+    Node,
+    file_sha256,
+    read_json,
+    schema_name,
+    write_bytes,
+    write_json,
+)
 from learned_mapping.verdict import LISTED
 
-PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}  # Kind of a solution's file -> whose it is.
-BOUND_SECONDS = 60.0  # Of the search for a bound where the exact method is out of reach and no time was given.
+# Kind of a solution's file -> whose it is.
+PAPERS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}
+# Of the search for a bound where the exact method is out of reach and no time was given.
+BOUND_SECONDS = 60.0
 PATIENCE_S = 5.0  # After an interrupt, for the method to come to its end.
 READY_S = 1.0  # From here on the seconds that compiling took are told.
 OPTIONS = {
@@ -37,7 +46,8 @@ OPTIONS = {
 
 
 def _problem(options: Any) -> Problem:
-    """The problem of the command, whose options are its own; raises `InputError` where one is another paper's."""
+    """The problem of the command, whose options are its own; raises `InputError` where one is
+    another paper's."""
     for paper, names in OPTIONS.items():
         for name in names:
             if paper != options.paper and getattr(options, name, None) not in (None, False):
@@ -47,7 +57,11 @@ def _problem(options: Any) -> Problem:
 
 def _hardware(options: Any) -> dict[str, Any]:
     """The options that were given, as `Problem.task` takes them."""
-    values = {name: getattr(options, name, None) for name in OPTIONS[options.paper] if name not in ("fold", "hardware")}
+    values = {
+        name: getattr(options, name, None)
+        for name in OPTIONS[options.paper]
+        if name not in ("fold", "hardware")
+    }
     values = {name: value for name, value in values.items() if value is not None}
     if isinstance(values.get("package"), str):
         if "chips" in values:
@@ -88,24 +102,32 @@ def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
 
 
 def solve(options: Any) -> int:
-    """Solves an instance, has the independent validator judge the solution, and writes it if it is valid. An interrupt
-    ends the search, and the best so far is written."""
+    """Solves an instance, has the independent validator judge the solution, and writes it if it is
+    valid. An interrupt ends the search, and the best so far is written."""
     out = _checked_out(options)
     paper = _problem(options)
     paper.method(options.method)  # complains of an unknown one
-    paper.refuse(options.method, [n for n in OPTIONS[options.paper] if getattr(options, n) is not None], "--")
+    paper.refuse(
+        options.method, [n for n in OPTIONS[options.paper] if getattr(options, n) is not None], "--"
+    )
     instance, chosen = _instance(paper, options), _hardware(options)
     with _of_file(instance, options.instance):
-        task = paper.task(instance, **{name: chosen[name] for name in chosen.keys() - {"size", "device"}})
+        task = paper.task(
+            instance, **{name: chosen[name] for name in chosen.keys() - {"size", "device"}}
+        )
     method, result, ready_s, interrupted = _run(paper, task, instance, options)
     if unseen := paper.unseen(method):
         print(unseen, file=sys.stderr)
     verdict = paper.validate(task, result.solution)
     if not verdict.valid:
-        raise LearnedMappingError(f"{options.method} found no valid solution: {verdict.violations[0]}")
+        raise LearnedMappingError(
+            f"{options.method} found no valid solution: {verdict.violations[0]}"
+        )
     origin = _origin(paper, task, method, result, chosen, options)
     if str(out).endswith(minimalloc.ENDINGS):
-        offsets = import_module("learned_mapping.mmap.mapping").offsets_of(instance, result.solution)
+        offsets = import_module("learned_mapping.mmap.mapping").offsets_of(
+            instance, result.solution
+        )
         write_bytes(out, minimalloc.offsets_csv(options.instance, offsets).encode())
     else:
         write_json(out, paper.to_json(result.solution, instance) | {"made": origin})
@@ -117,16 +139,30 @@ def solve(options: Any) -> int:
     asked = origin["network"]["name"] if "network" in origin else None
     if options.json:
         gaps = {"gap": gap, "chain_gap": chain_gap}
-        print_json({
-            "instance": instance.name, **{name: origin[name] for name in ("method", "by", "seed", "samples")},
-            "seconds": round(result.seconds, 3), "compile_s": round(ready_s, 3), "metrics": dict(metrics),
-            "costs": dict(verdict.costs), "out": str(out), "network": asked, "beside": others,
-            **{name: number for name, number in gaps.items() if number is not None},
-        })  # fmt: skip
+        print_json(
+            {
+                "instance": instance.name,
+                **{name: origin[name] for name in ("method", "by", "seed", "samples")},
+                "seconds": round(result.seconds, 3),
+                "compile_s": round(ready_s, 3),
+                "metrics": dict(metrics),
+                "costs": dict(verdict.costs),
+                "out": str(out),
+                "network": asked,
+                "beside": others,
+                **{name: number for name, number in gaps.items() if number is not None},
+            }
+        )
     else:
         compiled = f", after {ready_s:.1f} s to compile" if ready_s >= READY_S else ""
-        print(f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s{compiled} -> {shown(out, 1000)}")
-        lines = [_by_whom(paper, method, result), f"network {asked}{paper.use_of(method)}" if asked else ""]
+        print(
+            f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s{compiled} ->"
+            f" {shown(out, 1000)}"
+        )
+        lines = [
+            _by_whom(paper, method, result),
+            f"network {asked}{paper.use_of(method)}" if asked else "",
+        ]
         lines += [_beside(name, cost, value, other) for name, other in others.items()]
         lines += [*paper.hints(task, result.solution), _proved(gap, chain_gap)]
         print("\n".join(filter(None, lines)), end="\n" if any(lines) else "")
@@ -136,10 +172,17 @@ def solve(options: Any) -> int:
 
 
 def _checked_out(options: Any) -> Path:
-    """The path of the solution; raises `InputError`, before anything is computed, where it cannot be written."""
+    """The path of the solution; raises `InputError`, before anything is computed, where it cannot
+    be written."""
     inputs = [options.instance, *filter(None, [options.package])]
-    foreign = minimalloc.ENDINGS if options.paper == "mmap" and options.instance.endswith(minimalloc.ENDINGS) else ()
-    out = check_out(options.out, JSON_ENDINGS + foreign, inputs + [*filter(None, [options.checkpoint])])
+    foreign = (
+        minimalloc.ENDINGS
+        if options.paper == "mmap" and options.instance.endswith(minimalloc.ENDINGS)
+        else ()
+    )
+    out = check_out(
+        options.out, JSON_ENDINGS + foreign, inputs + [*filter(None, [options.checkpoint])]
+    )
     if options.checkpoint is not None:
         check_out(options.checkpoint, (".npz",), inputs)
     return out
@@ -155,20 +198,26 @@ def _instance(paper: Problem, options: Any) -> Any:
         from learned_mapping.mcm.rules.fold import weight_sources
 
         if count := int(weight_sources(instance).sum()):
-            print(f"{count:,} ops look like weights: --fold puts them into the ops that use them", file=sys.stderr)
+            print(
+                f"{count:,} ops look like weights: --fold puts them into the ops that use them",
+                file=sys.stderr,
+            )
     _tell_of_ports(instance)
     return instance
 
 
 def _run(paper: Problem, task: Any, instance: Any, options: Any) -> tuple[str, Result, float, bool]:
-    """The method that ran, its result, the seconds that went into compiling, and whether the user has ended it: where
-    the optimum is out of reach, another method takes its place in the time that is left."""
+    """The method that ran, its result, the seconds that went into compiling, and whether the user
+    has ended it: where the optimum is out of reach, another method takes its place in the time that
+    is left."""
     limits = {"seed": options.seed, "seconds": options.seconds, "samples": options.samples}
     limits |= {"alone": options.alone, "checkpoint": options.checkpoint, "strict": True}
     limits |= {"profile": "paper"} if options.size == "paper" else {}
     method, since = options.method, time.perf_counter()
     with (
-        patient("the best so far follows", wanted=options.checkpoint is None, seconds=PATIENCE_S) as interrupted,
+        patient(
+            "the best so far follows", wanted=options.checkpoint is None, seconds=PATIENCE_S
+        ) as interrupted,
         search_progress(method, options.seconds, options.samples, interrupted) as progress,
         on_device(options.device),
     ):
@@ -182,7 +231,11 @@ def _run(paper: Problem, task: Any, instance: Any, options: Any) -> tuple[str, R
                 hint = "" if options.fold else "; --fold makes many graphs narrower"
                 raise LearnedMappingError(f"{error}{hint}") from None
             method = paper.instead_of_optimum(task)
-            left = BOUND_SECONDS if options.seconds is None else options.seconds - (time.perf_counter() - since)
+            left = (
+                BOUND_SECONDS
+                if options.seconds is None
+                else options.seconds - (time.perf_counter() - since)
+            )
             limits["seconds"] = max(left, 0.2 * (options.seconds or BOUND_SECONDS))
             print(f"{shown(error, 300)}: {method} instead", file=sys.stderr)
             result = solve_task(paper, task, method, **limits, progress=progress)
@@ -197,30 +250,55 @@ def _origin(
     settings |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
     settings |= {} if options.hardware is None else {"hardware": options.hardware}
     network = paper.network_of(task, method)
-    file = {} if network is None else {"name": network.name.removesuffix(".npz"), "sha256": file_sha256(network)}
-    origin = {"method": method, "by": result.by or method, "seed": options.seed, "samples": result.samples}
+    file = (
+        {}
+        if network is None
+        else {"name": network.name.removesuffix(".npz"), "sha256": file_sha256(network)}
+    )
+    origin = {
+        "method": method,
+        "by": result.by or method,
+        "seed": options.seed,
+        "samples": result.samples,
+    }
     return origin | {"options": settings} | ({"network": file} if file else {})
 
 
 def _by_whom(paper: Problem, method: str, result: Result) -> str:
     """Whose solution it is, where it is not the method's own; empty otherwise."""
     if result.by and result.by not in paper.net:
-        return f"{result.by} went on from the best mapping and found more (--alone gives {method}'s own)"
+        return (
+            f"{result.by} went on from the best mapping and found more (--alone gives {method}'s"
+            " own)"
+        )
     if result.by:
-        why = "found nothing better (--alone gives that)" if result.samples else "had no time to finish one sample"
+        why = (
+            "found nothing better (--alone gives that)"
+            if result.samples
+            else "had no time to finish one sample"
+        )
         return f"this is what {result.by} finds, a rule; {method} {why}"
-    return "" if result.samples else f"{method} had no time to finish one sample: --seconds gives it more"
+    return (
+        ""
+        if result.samples
+        else f"{method} had no time to finish one sample: --seconds gives it more"
+    )
 
 
 def _beside(name: str, cost: str, value: float, other: float) -> str:
     """A solution's cost beside another's."""
     share = value / other - 1 if other > 0 else 0.0
-    where = f"{abs(share):.2%} {'above' if share > 0 else 'below'} it" if abs(share) > 5e-5 else "the same"
+    where = (
+        f"{abs(share):.2%} {'above' if share > 0 else 'below'} it"
+        if abs(share) > 5e-5
+        else "the same"
+    )
     return f"{name}: {cost} {other:.6g}; this is {where}"
 
 
 def _proved(gap: float | None, chain_gap: float | None) -> str:
-    """The optimum that a solution is, or how far it is above one, in a sentence; empty where nothing was proved.
+    """The optimum that a solution is, or how far it is above one, in a sentence; empty where
+    nothing was proved.
 
     Args:
       gap: share above what no solution is below.
@@ -238,7 +316,8 @@ def _proved(gap: float | None, chain_gap: float | None) -> str:
 
 
 def _gap(value: float | None, proven: float | None, *others: float) -> float | None:
-    """The share of the least cost that may be possible by which a cost is above it; None where nothing was proved.
+    """The share of the least cost that may be possible by which a cost is above it; None where
+    nothing was proved.
 
     Args:
       value: the cost of the solution.
@@ -270,7 +349,9 @@ def check(options: Any) -> int:
         options.hardware = judged.get("hardware")
     chosen, instance = _problem(options), _judged_instance(options.paper, files[1], source)
     solution = chosen.read_solution(files[1], instance)
-    task = _judged_task(chosen, options.paper, files, instance, solution, judged | _hardware(options))
+    task = _judged_task(
+        chosen, options.paper, files, instance, solution, judged | _hardware(options)
+    )
     verdict = chosen.validate(task, solution, None if options.all else LISTED)
     return report(options, verdict.to_json(), verdict, verdict.valid)
 
@@ -289,11 +370,14 @@ def _check_instance(paper: Problem, path: str, options: Any) -> int:
     facts = {name[4:]: getattr(instance, name) for name in names if hasattr(instance, name)}
     counts = ", ".join(f"{count:,} {name}" for name, count in facts.items())
     text = f"valid: {shown(instance.name)}, {counts}, digest {instance.digest[:16]}"
-    return report(options, {"valid": True, "instance": instance.name, "digest": instance.digest} | facts, text)
+    return report(
+        options, {"valid": True, "instance": instance.name, "digest": instance.digest} | facts, text
+    )
 
 
 def show(options: Any) -> int:
-    """Draws an instance, with a solution where one is given, in the format that the output's ending names."""
+    """Draws an instance, with a solution where one is given, in the format that the output's ending
+    names."""
     from learned_mapping.style import PICTURES, picture_bytes
 
     paper, files = _named_files("show", options.files)
@@ -302,11 +386,16 @@ def show(options: Any) -> int:
     if len(files) == 2:
         instance = _judged_instance(paper, files[1], instance)
         solution = problem(paper).read_solution(files[1], instance)
-        task = _judged_task(problem(paper), paper, files, instance, solution, judged_options(files[1]))
+        task = _judged_task(
+            problem(paper), paper, files, instance, solution, judged_options(files[1])
+        )
         hardware = HARDWARE[paper](task)
-    room = "regal" if paper == "mcm" and solution is None else paper  # a graph alone has one picture
+    # a graph alone has one picture
+    room = "regal" if paper == "mcm" and solution is None else paper
     try:
-        figure = import_module(f"learned_mapping.{room}.draw").picture(instance, solution, *hardware)
+        figure = import_module(f"learned_mapping.{room}.draw").picture(
+            instance, solution, *hardware
+        )
     except InputError as error:
         raise InputError(files[-1], error.field, error.fault) from None
     if len(files) == 2:
@@ -314,7 +403,9 @@ def show(options: Any) -> int:
         if not verdict.valid:
             broken = f"is drawn as it is, but invalid: {verdict.violations[0]}"
             print(f"{shown(files[1], 1000)}: {broken}", file=sys.stderr)
-    data = picture_bytes(figure, next(ending for ending in PICTURES if out.name.endswith(ending)), instance.name)
+    data = picture_bytes(
+        figure, next(ending for ending in PICTURES if out.name.endswith(ending)), instance.name
+    )
     write_bytes(out, data)
     text = f"{len(data) / 1024:.0f} KiB -> {shown(out, 1000)}"
     return report(options, {"out": str(out), "bytes": len(data)}, text)
@@ -329,12 +420,19 @@ HARDWARE: dict[str, Callable[[Any], tuple]] = {
 
 
 def _judged_task(
-    paper: Problem, name: str, files: list[str], instance: Any, solution: Any, said: Mapping[str, Any]
+    paper: Problem,
+    name: str,
+    files: list[str],
+    instance: Any,
+    solution: Any,
+    said: Mapping[str, Any],
 ) -> Any:
     """The task of a solution's file: its instance on hardware as it is said."""
     known = [option for option in OPTIONS[name] if option != "hardware"]
     settings = {option: value for option, value in said.items() if option in known}
-    settings |= {option: getattr(solution, option) for option in ("chips", "devices") if option in known}
+    settings |= {
+        option: getattr(solution, option) for option in ("chips", "devices") if option in known
+    }
     if "package" in settings:
         settings["package"] = dataclasses.replace(settings["package"], chips=settings.pop("chips"))
     with _of_file(instance, files[0]):
@@ -347,11 +445,14 @@ def _named_files(command: str, arguments: list[str]) -> tuple[str, list[str]]:
     files = arguments[1:] if named else arguments
     if not 1 <= len(files) <= 2:
         raise InputError(command, "", f"expected [{'|'.join(OPTIONS)}] INSTANCE [SOLUTION]")
-    return arguments[0] if named else _paper_of_files(files[0], files[1] if len(files) == 2 else None), files
+    return (
+        arguments[0] if named else _paper_of_files(files[0], files[1] if len(files) == 2 else None)
+    ), files
 
 
 def _paper_of_files(instance: str, solution: str | None) -> str:
-    """The problem that files belong to, by their schemas; a graph alone is drawn as paper 3 draws it.
+    """The problem that files belong to, by their schemas; a graph alone is drawn as paper 3 draws
+    it.
 
     Raises:
       InputError: the file is no solution.
@@ -361,7 +462,9 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
     if solution is None:
         kind = "graph" if instance.endswith(GRAPH_ENDINGS) else schema_name(read_json(instance))
         if kind in PAPERS:
-            raise InputError(instance, "schema", f"is a {kind}: name the instance that it is for before it")
+            raise InputError(
+                instance, "schema", f"is a {kind}: name the instance that it is for before it"
+            )
         return "mmap" if kind == "program" else "regal"
     node = read_json(solution)
     name = schema_name(node)
@@ -372,10 +475,13 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
 
 
 READERS: dict[str, tuple[Any, ...]] = {
-    "hardware": ("choice", "analytical", "silicon"), "objective": ("choice", "runtime", "memory"),
-    "transfers": ("choice", "rendezvous", "free"), "memory_gib": ("number", 1e-300, 1e6), "fold": ("boolean",),
+    "hardware": ("choice", "analytical", "silicon"),
+    "objective": ("choice", "runtime", "memory"),
+    "transfers": ("choice", "rendezvous", "free"),
+    "memory_gib": ("number", 1e-300, 1e6),
+    "fold": ("boolean",),
     **dict.fromkeys(("chips", "devices", "iterations"), ("integer", 1, 10**9)),
-}  # fmt: skip
+}
 """Readers of the options in a solution's file, for those that are no strings."""
 JUDGED = ("hardware", "objective", "transfers", "memory_gib", "package")
 """Options that decide what a solution costs or whether it is valid."""
@@ -388,7 +494,9 @@ def judged_options(path: str) -> dict[str, Any]:
     node = read_json(path)
     if not isinstance(node.value, dict) or "made" not in node.value:
         return {}
-    origin = Node(node.value["made"], path, "made").object(("method", "by", "seed", "samples", "options"), ("network",))
+    origin = Node(node.value["made"], path, "made").object(
+        ("method", "by", "seed", "samples", "options"), ("network",)
+    )
     for name in ("method", "by"):
         origin[name].name()
     for name in ("seed", "samples"):

@@ -1,11 +1,14 @@
-"""A package of chips in a row, links one way: the analytical model of paper 2, and the memory each chip needs.
+"""A package of chips in a row, links one way: the analytical model of paper 2, and the memory each
+chip needs.
 
-The model (paper 2, Section 5.1): estimate the latency of every chip executing its ops, take the maximum; throughput is
-its reciprocal. The paper gives no formula for one chip's latency. Ours is the sum of its ops' times and of the time its
-links are busy:
+The model (paper 2, Section 5.1): estimate the latency of every chip executing its ops, take the
+maximum; throughput is its reciprocal. The paper gives no formula for one chip's latency. Ours is
+the sum of its ops' times and of the time its links are busy:
 
-    t_op = max(flop / flop_per_s, activation bytes / sram_bytes_per_s + weight bytes / weight_bytes_per_s) + overhead
-    L_d  = bytes on the link d -> d + 1: every tensor produced on a chip a <= d whose last consumer sits on a chip b > d
+    t_op = max(flop / flop_per_s,
+               activation bytes / sram_bytes_per_s + weight bytes / weight_bytes_per_s) + overhead
+    L_d  = bytes on the link d -> d + 1: every tensor produced on a chip a <= d whose last consumer
+           sits on a chip b > d
            crosses it, once, however many consumers there are
     t_d  = Σ t_op over the chip's ops + (L_{d-1} + L_d) / link_bytes_per_s
     runtime = max_d t_d,   throughput = 1 / runtime
@@ -32,20 +35,25 @@ LEAST_S = 1e-30
 class ChipPackage:
     """A multi-chip edge TPU, as far as the public record describes one.
 
-    Paper 2, Section 3, says "tens of MBs" of SRAM per chip and "tens of GB/s" per link. The arithmetic is that of the
-    Edge TPU's data sheet. What neither says is a round number of the right order, and says so below.
+    Paper 2, Section 3, says "tens of MBs" of SRAM per chip and "tens of GB/s" per link. The
+    arithmetic is that of the Edge TPU's data sheet. What neither says is a round number of the
+    right order, and says so below.
     """
 
     chips: int = field(default=36, metadata={"static": True})
     """C, the number of chips in the row (paper 2, Section 5.1, which calls it a ring)."""
     flop_per_s: float = 4e12  # Arithmetic of one chip, FLOP/s (Edge TPU data sheet: 4 TOPS).
     sram_bytes: float = 64.0 * MIB
-    """Memory of one chip, bytes ("tens of MBs"). Our graphs hold 32-bit numbers: 32 MiB at the paper's 16."""
+    """Memory of one chip, bytes ("tens of MBs"). Our graphs hold 32-bit numbers: 32 MiB at the
+    paper's 16."""
     sram_bytes_per_s: float = 512e9
     """Bandwidth to activations in SRAM, bytes/s: 1,024 bytes a cycle at 500 MHz; our assumption."""
-    weight_bytes_per_s: float = 512e9  # Bandwidth to weights in SRAM, bytes/s; our assumption, the same memory.
-    link_bytes_per_s: float = 32e9  # Bandwidth of the link from one chip to the next, bytes/s ("tens of GB/s").
-    op_overhead_s: float = 5e-7  # Fixed time of every op but program inputs, seconds; our assumption.
+    # Bandwidth to weights in SRAM, bytes/s; our assumption, the same memory.
+    weight_bytes_per_s: float = 512e9
+    # Bandwidth of the link from one chip to the next, bytes/s ("tens of GB/s").
+    link_bytes_per_s: float = 32e9
+    # Fixed time of every op but program inputs, seconds; our assumption.
+    op_overhead_s: float = 5e-7
 
 
 def package_of(node: Node) -> ChipPackage:
@@ -73,16 +81,23 @@ def read_package(path: str) -> ChipPackage:
 
 
 def check_package(package: ChipPackage) -> ChipPackage:
-    """The package in Python's numbers; raises `InputError` unless it is one and every parameter usable."""
+    """The package in Python's numbers; raises `InputError` unless it is one and every parameter
+    usable."""
     expect_type(package, ChipPackage, "package")
-    numbers = {field.name: getattr(package, field.name) for field in dataclasses.fields(ChipPackage)}
+    numbers = {
+        field.name: getattr(package, field.name) for field in dataclasses.fields(ChipPackage)
+    }
     chips = expect_whole(numbers.pop("chips"), "chips", "chips", 1, MAX_CHIPS)
     numbers = {name: real(value, "chips", name) for name, value in numbers.items()}
     for name, value in numbers.items():
         if name != "op_overhead_s" and not value > 0:
             raise InputError("chips", name, f"must be above 0, got {value}")
     if not 0 <= numbers["op_overhead_s"] < float("inf"):
-        raise InputError("chips", "op_overhead_s", f"must be at least 0 and finite, got {numbers['op_overhead_s']}")
+        raise InputError(
+            "chips",
+            "op_overhead_s",
+            f"must be at least 0 and finite, got {numbers['op_overhead_s']}",
+        )
     return dataclasses.replace(package, chips=chips, **numbers)
 
 
@@ -117,18 +132,23 @@ def graph_work(graph: ComputationGraph) -> GraphWork:
 
 
 def op_seconds(work: GraphWork, package: ChipPackage, xp=np) -> np.ndarray:
-    """[N] seconds of each op on one chip: the graph's own estimates where it has them, else the roofline above.
+    """[N] seconds of each op on one chip: the graph's own estimates where it has them, else the
+    roofline above.
 
     Args:
       xp: `numpy` or `jax.numpy`.
     """
-    streaming = work.activation_bytes / package.sram_bytes_per_s + work.weight_bytes / package.weight_bytes_per_s
+    streaming = (
+        work.activation_bytes / package.sram_bytes_per_s
+        + work.weight_bytes / package.weight_bytes_per_s
+    )
     roofline = xp.maximum(work.flop / package.flop_per_s, streaming) + package.op_overhead_s
     return xp.where(work.stated_s < 0, roofline * work.is_op, work.stated_s)
 
 
 class ChipModel:
-    """The analytical model of one graph on one package, in NumPy: op times are computed once, partitions are cheap."""
+    """The analytical model of one graph on one package, in NumPy: op times are computed once,
+    partitions are cheap."""
 
     def __init__(self, graph: ComputationGraph, package: ChipPackage):
         package = check_package(package)
@@ -148,7 +168,8 @@ class ChipModel:
         self._used_seconds = self.tensor_seconds[used]
 
     def latencies(self, assignment: np.ndarray) -> np.ndarray:
-        """[C] float64 seconds t_d of each chip; `assignment` is [N] chip ids in 0..C-1, obeying Eq. 2."""
+        """[C] float64 seconds t_d of each chip; `assignment` is [N] chip ids in 0..C-1, obeying Eq.
+        2."""
         load = np.bincount(assignment, weights=self.op_seconds, minlength=self.package.chips)
         return load + self.link_seconds(assignment)
 
@@ -183,10 +204,11 @@ class ChipModel:
 def chip_memory(graph: ComputationGraph, assignment: np.ndarray, chips: int) -> np.ndarray:
     """[C] int64, the most bytes each chip holds: weights of its ops and live activations.
 
-    A first model of what later passes of the compiler decide (the function H of Eq. 5). Every chip runs its ops in the
-    graph's topological order. What other chips send is there from the start of its turn to the last local use; a tensor
-    made here stays until its last local use, or to the end of the turn when it is an output of the graph or goes on to
-    another chip. Tensors that only pass through a chip's router take no memory.
+    A first model of what later passes of the compiler decide (the function H of Eq. 5). Every chip
+    runs its ops in the graph's topological order. What other chips send is there from the start of
+    its turn to the last local use; a tensor made here stays until its last local use, or to the end
+    of the turn when it is an output of the graph or goes on to another chip. Tensors that only pass
+    through a chip's router take no memory.
     """
     held = np.zeros(chips, np.int64)
     np.add.at(held, assignment, graph.op_weight_bytes)
@@ -213,24 +235,31 @@ def chip_memory(graph: ComputationGraph, assignment: np.ndarray, chips: int) -> 
 
 
 OP_CLASSES = ("matrix", "attention", "elementwise", "transcendental", "reduction", "movement")
-"""``matrix`` multiplies activations by weights the op holds, ``attention`` activations by activations."""
+"""``matrix`` multiplies activations by weights the op holds, ``attention`` activations by
+activations."""
 
 PRODUCTS = frozenset({"dot_general", "conv_general_dilated"})
 TRANSCENDENTAL = frozenset(
-    "cbrt cos erf erf_inv exp exp2 expm1 integer_pow lgamma log log1p logistic pow rsqrt sin sqrt tan tanh".split()
+    "cbrt cos erf erf_inv exp exp2 expm1 integer_pow lgamma log log1p logistic pow rsqrt sin sqrt"
+    " tan tanh".split()
 )
 REDUCTION_PREFIXES = ("reduce", "cum", "arg", "sort", "top_k")
 MOVEMENT = frozenset(
     """
-    bitcast_convert_type broadcast_in_dim concatenate convert_element_type copy dynamic_slice dynamic_update_slice
-    gather input iota pad reshape rev scatter select_and_gather_add slice split squeeze stop_gradient transpose
+    bitcast_convert_type broadcast_in_dim concatenate convert_element_type copy dynamic_slice
+    dynamic_update_slice gather input iota pad reshape rev scatter select_and_gather_add slice
+    split squeeze stop_gradient transpose
     """.split()
 )
 
 
 def op_classes(graph: ComputationGraph) -> np.ndarray:
-    """[N] int64 index into `OP_CLASSES` of each op, by its kind; what no list names is ``elementwise``."""
-    return np.array([_class_of(kind, int(w)) for kind, w in zip(graph.op_kinds, graph.op_weight_bytes)], np.int64)
+    """[N] int64 index into `OP_CLASSES` of each op, by its kind; what no list names is
+    ``elementwise``."""
+    return np.array(
+        [_class_of(kind, int(w)) for kind, w in zip(graph.op_kinds, graph.op_weight_bytes)],
+        np.int64,
+    )
 
 
 def _class_of(kind: str, weight_bytes: int) -> int:

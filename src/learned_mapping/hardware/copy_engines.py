@@ -1,8 +1,10 @@
-"""The relaxed copy rule: several copies under way at once, sharing the bandwidth that the instructions leave.
+"""The relaxed copy rule: several copies under way at once, sharing the bandwidth that the
+instructions leave.
 
-Eq. 6 of paper 1 lets one buffer be copied at a time; a compiler need not keep to that. `shared_copy_latency` replays
-any mapping and says what it takes when copies overlap, slow each other down, give way to instructions, and come late.
-`memory_hierarchy.program_latency` remains the model with one copy at a time.
+Eq. 6 of paper 1 lets one buffer be copied at a time; a compiler need not keep to that.
+`shared_copy_latency` replays any mapping and says what it takes when copies overlap, slow each
+other down, give way to instructions, and come late. `memory_hierarchy.program_latency` remains the
+model with one copy at a time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,34 +13,46 @@ from dataclasses import dataclass
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.memory_hierarchy import DROP, LatencyBreakdown, MappingLike, Replay, machine_of
+from learned_mapping.hardware.memory_hierarchy import (
+    DROP,
+    LatencyBreakdown,
+    MappingLike,
+    Replay,
+    machine_of,
+)
 from learned_mapping.programs.program import Program
 
-DONE = 1e-12  # What is left of a copy, as a share of its bytes, at which it counts as done: the rounding of sums.
+# What is left of a copy, as a share of its bytes, at which it counts as done: the rounding of sums.
+DONE = 1e-12
 
 
-def shared_copy_latency(program: Program, mapping: MappingLike, *, engines: int | None = None) -> LatencyBreakdown:
+def shared_copy_latency(
+    program: Program, mapping: MappingLike, *, engines: int | None = None
+) -> LatencyBreakdown:
     """Replays a mapped program in order, with up to `engines` copies under way at once.
 
-    1. Instruction t runs for L_t(S), S its buffers in CMEM, after instruction t - 1, if nothing slows it down.
-    2. A copy may start when its first step is reached (s for a copy of an input held over [s, t], t + 1 for a copy of
-       an output of instruction t), its data is where it copies from and an engine is free; those waiting start in the
-       order of their first steps, then their last.
+    1. Instruction t runs for L_t(S), S its buffers in CMEM, after instruction t - 1, if nothing
+       slows it down.
+    2. A copy may start when its first step is reached (s for a copy of an input held over [s, t], t
+       + 1 for a copy of an output of instruction t), its data is where it copies from and an engine
+       is free; those waiting start in the order of their first steps, then their last.
     3. Copies under way share ``copy_bytes_per_s`` equally.
-    4. HBM is shared: an instruction that takes L seconds and moves n bytes from and to HBM wants the share
-       f = min(1, n / (L * hbm_bytes_per_s)) of its bandwidth, the copies together c = copy_bytes_per_s /
-       hbm_bytes_per_s (at most 1). Of what they want too much, f + c - 1, the copies give up all: instructions come
-       first.
-    5. Instructions wait for what they need as in `program_latency` (its rules 3 to 5): inputs on their way to CMEM or
-       to HBM, memory that a copy still reads, tensors that live in CMEM alone and are read from HBM.
+    4. HBM is shared: an instruction that takes L seconds and moves n bytes from and to HBM wants
+       the share f = min(1, n / (L * hbm_bytes_per_s)) of its bandwidth, the copies together c =
+       copy_bytes_per_s / hbm_bytes_per_s (at most 1). Of what they want too much, f + c - 1, the
+       copies give up all: instructions come first.
+    5. Instructions wait for what they need as in `program_latency` (its rules 3 to 5): inputs on
+       their way to CMEM or to HBM, memory that a copy still reads, tensors that live in CMEM alone
+       and are read from HBM.
 
     Args:
-      mapping: need not be valid: space is not checked, and what was never brought to CMEM counts as there.
+      mapping: need not be valid: space is not checked, and what was never brought to CMEM counts as
+        there.
       engines: copies under way at once; None for no limit.
 
     Returns:
-      As `program_latency` with the bandwidths of the program's file; ``contention_s`` is 0 by rule 4. Copies may
-      overlap in time.
+      As `program_latency` with the bandwidths of the program's file; ``contention_s`` is 0 by rule
+      4. Copies may overlap in time.
 
     Raises:
       InputError: there is no engine, or the program's bandwidth is unusable.
@@ -76,8 +90,15 @@ class _SharedCopies(Replay):
         self.hbm_bytes_per_s = float(machine.hbm_bytes_per_s)
         self.copy_share = min(float(machine.copy_bytes_per_s) / self.hbm_bytes_per_s, 1.0)
         latency, dropped = np.array(self.latency), np.array(self.action) == DROP
-        slow_bytes = np.bincount(program.buffer_instruction, program.buffer_bytes * dropped, program.num_instructions)
-        share = np.divide(slow_bytes, latency * self.hbm_bytes_per_s, out=np.zeros_like(latency), where=latency > 0)
+        slow_bytes = np.bincount(
+            program.buffer_instruction, program.buffer_bytes * dropped, program.num_instructions
+        )
+        share = np.divide(
+            slow_bytes,
+            latency * self.hbm_bytes_per_s,
+            out=np.zeros_like(latency),
+            where=latency > 0,
+        )
         self.hbm_share: list[float] = np.minimum(share, 1.0).tolist()
         self.waiting: list[_Copy] = []
         self.active: list[_Copy] = []
@@ -112,7 +133,8 @@ class _SharedCopies(Replay):
         self.waiting = [copy for copy in self.waiting if copy.start is None]
 
     def _advance(self, work: float, share: float, until: _Copy | None = None) -> float:
-        """Runs `work` seconds of an instruction that wants this share of HBM, or waits for a copy; seconds it took."""
+        """Runs `work` seconds of an instruction that wants this share of HBM, or waits for a copy;
+        seconds it took."""
         began = self.now
         while work > 0 if until is None else not until.done:
             self._admit()
@@ -120,7 +142,11 @@ class _SharedCopies(Replay):
             excess = max(share + wanted - 1.0, 0.0)
             rate = (wanted - excess) * self.hbm_bytes_per_s / max(len(self.active), 1)
             instruction = work if until is None else np.inf
-            shortest = min(copy.left for copy in self.active) / rate if self.active and rate > 0 else np.inf
+            shortest = (
+                min(copy.left for copy in self.active) / rate
+                if self.active and rate > 0
+                else np.inf
+            )
             elapsed = min(instruction, shortest)
             self.now += elapsed
             work = 0.0 if instruction <= shortest else work - elapsed

@@ -1,8 +1,10 @@
-"""Identical devices joined by synchronous transfers: running time and peak memory of a placed schedule.
+"""Identical devices joined by synchronous transfers: running time and peak memory of a placed
+schedule.
 
-REGAL (Section 3.1 and Appendix A.1) charges a schedule for two things: the time until the last device is done, and the
-most memory any device holds. Transfers cost no time of their own. `simulate` is the plain simulator, one Python loop,
-that also returns the traces the figures draw; `regal.rules.decode` holds the compiled one the searches use.
+REGAL (Section 3.1 and Appendix A.1) charges a schedule for two things: the time until the last
+device is done, and the most memory any device holds. Transfers cost no time of their own.
+`simulate` is the plain simulator, one Python loop, that also returns the traces the figures draw;
+`regal.rules.decode` holds the compiled one the searches use.
 """
 
 from collections import Counter
@@ -15,7 +17,8 @@ from learned_mapping.errors import InputError, expect_choice, expect_type, expec
 from learned_mapping.programs.graph import MAX_TOTAL_BYTES, ComputationGraph
 
 GIB = 2**30
-TRANSFERS = ("rendezvous", "free")  # The two readings of "synchronous, zero cost"; see `DevicePair.transfers`.
+# The two readings of "synchronous, zero cost"; see `DevicePair.transfers`.
+TRANSFERS = ("rendezvous", "free")
 MAX_DEVICES = 8
 TOO_SLOW = "takes longer on these devices than a number can say: their rates are too low"
 
@@ -24,20 +27,22 @@ TOO_SLOW = "takes longer on these devices than a number can say: their rates are
 class DevicePair:
     """Homogeneous devices. The defaults are one TPU v3 core each.
 
-    Half of a TPU v3 chip: 123 TFLOP/s in bfloat16, 32 GiB and 900 GB/s shared by two cores (Jouppi et al., "A
-    domain-specific supercomputer for training deep neural networks", Communications of the ACM 63(7), 2020). Its 16 GiB
-    are also what the paper gives each device (Section 3.1).
+    Half of a TPU v3 chip: 123 TFLOP/s in bfloat16, 32 GiB and 900 GB/s shared by two cores (Jouppi
+    et al., "A domain-specific supercomputer for training deep neural networks", Communications of
+    the ACM 63(7), 2020). Its 16 GiB are also what the paper gives each device (Section 3.1).
     """
 
     memory_bytes: float = 16.0 * GIB  # Memory of each device, bytes (paper: 16 GiB).
     flop_per_s: float = 61.5e12
-    """Peak arithmetic of each device, FLOP/s. Used only where a graph brings no times of its own."""
+    """Peak arithmetic of each device, FLOP/s. Used only where a graph brings no times of its
+    own."""
     bytes_per_s: float = 450e9
-    """Memory bandwidth of each device, bytes/s. Used only where a graph brings no times of its own."""
+    """Memory bandwidth of each device, bytes/s. Used only where a graph brings no times of its
+    own."""
     devices: int = field(default=2, metadata={"static": True})  # Number of devices d (paper: 2).
     transfers: str = field(default="rendezvous", metadata={"static": True})
-    """``rendezvous``: a transfer waits until both devices reach it, then both go on. ``free``: it never makes the
-    sender wait, and the receiver waits only where it needs the tensor."""
+    """``rendezvous``: a transfer waits until both devices reach it, then both go on. ``free``: it
+    never makes the sender wait, and the receiver waits only where it needs the tensor."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,13 @@ class Simulation:
     start_s: np.ndarray  # [S] float64, when each step starts, in seconds.
     finish_s: np.ndarray  # [S] float64, when each step ends, in seconds.
     memory: tuple[tuple[tuple[float, float, int], ...], ...]
-    """Per device: (start seconds, end seconds, bytes) of each step in its sequence, sampled at the step's peak."""
+    """Per device: (start seconds, end seconds, bytes) of each step in its sequence, sampled at the
+    step's peak."""
 
 
 def check_pair(pair: DevicePair) -> DevicePair:
-    """The devices in Python's numbers; raises `InputError` unless they are some and every parameter usable."""
+    """The devices in Python's numbers; raises `InputError` unless they are some and every parameter
+    usable."""
     expect_type(pair, DevicePair, "pair")
     devices = expect_whole(pair.devices, "devices", "devices", 1, MAX_DEVICES)
     expect_choice(pair.transfers, TRANSFERS, "devices", "transfers")
@@ -68,14 +75,16 @@ def check_pair(pair: DevicePair) -> DevicePair:
 def op_seconds(graph: ComputationGraph, pair: DevicePair) -> np.ndarray:
     """[N] float64, seconds of each op: the graph's own estimates, else a roofline.
 
-    The roofline: the larger of FLOP over peak arithmetic and bytes touched of inputs, outputs and weights over
-    bandwidth; an op of kind ``input`` takes no time.
+    The roofline: the larger of FLOP over peak arithmetic and bytes touched of inputs, outputs and
+    weights over bandwidth; an op of kind ``input`` takes no time.
     """
     if graph.op_seconds is not None:
         return graph.op_seconds
     touched = graph.op_tensor_traffic + graph.op_weight_traffic
     with np.errstate(over="ignore"):
-        seconds = np.maximum(graph.op_flop / float(pair.flop_per_s), touched / float(pair.bytes_per_s))
+        seconds = np.maximum(
+            graph.op_flop / float(pair.flop_per_s), touched / float(pair.bytes_per_s)
+        )
         if not np.isfinite(seconds.sum()):
             raise InputError(graph.name, "", TOO_SLOW)
     return np.where(np.array(graph.op_kinds) == "input", 0.0, seconds)
@@ -84,30 +93,46 @@ def op_seconds(graph: ComputationGraph, pair: DevicePair) -> np.ndarray:
 def check_sizes(graph: ComputationGraph, source: object = "graph") -> None:
     """Raises `InputError` where all tensors and weights together pass `MAX_TOTAL_BYTES`."""
     # Every device may hold a copy of a tensor, hence the factor.
-    total = MAX_DEVICES * float(graph.tensor_bytes.sum(dtype=float)) + float(graph.op_weight_bytes.sum(dtype=float))
+    total = MAX_DEVICES * float(graph.tensor_bytes.sum(dtype=float)) + float(
+        graph.op_weight_bytes.sum(dtype=float)
+    )
     if total > MAX_TOTAL_BYTES:
-        raise InputError(source, "tensors", f"{total:.3g} bytes in all devices, at most {MAX_TOTAL_BYTES} supported")
+        raise InputError(
+            source,
+            "tensors",
+            f"{total:.3g} bytes in all devices, at most {MAX_TOTAL_BYTES} supported",
+        )
 
 
 def simulate(
-    graph: ComputationGraph, placement: np.ndarray, order: Sequence[tuple[int, int]], pair: DevicePair
+    graph: ComputationGraph,
+    placement: np.ndarray,
+    order: Sequence[tuple[int, int]],
+    pair: DevicePair,
 ) -> Simulation:
     """Runs a schedule that is known to obey the rules (`regal.validate` judges those that may not).
 
-    Each device goes through its own part of `order`. Memory, per device: an op allocates its outputs, then the device
-    holds its most, then each input whose last local use this was is freed, and so is an output nobody uses. A transfer
-    allocates at the target, then is sampled on both devices, then frees the tensor at the source if it was the last
-    use there. The graph's outputs stay where they were produced. The weights of an op stay on its device throughout.
+    Each device goes through its own part of `order`. Memory, per device: an op allocates its
+    outputs, then the device holds its most, then each input whose last local use this was is freed,
+    and so is an output nobody uses. A transfer allocates at the target, then is sampled on both
+    devices, then frees the tensor at the source if it was the last use there. The graph's outputs
+    stay where they were produced. The weights of an op stay on its device throughout.
 
     Args:
       placement: [N] ints, device of each op.
-      order: S steps: ``(op, -1)`` runs an op, ``(tensor, target)`` sends a tensor from its producer's device.
+      order: S steps: ``(op, -1)`` runs an op, ``(tensor, target)`` sends a tensor from its
+        producer's device.
     """
     seconds = op_seconds(graph, pair)
     inputs, outputs = graph.op_inputs, graph.op_outputs
-    # (tensor, device) -> how often that copy is read there: by ops of the device, and by transfers out of it.
-    uses = Counter(zip(graph.edge_tensor.tolist(), np.asarray(placement)[graph.edge_consumer].tolist()))
-    uses.update((what, int(placement[graph.tensor_producer[what]])) for what, target in order if target >= 0)
+    # (tensor, device) -> how often that copy is read there: by ops of the device, and by transfers
+    # out of it.
+    uses = Counter(
+        zip(graph.edge_tensor.tolist(), np.asarray(placement)[graph.edge_consumer].tolist())
+    )
+    uses.update(
+        (what, int(placement[graph.tensor_producer[what]])) for what, target in order if target >= 0
+    )
     clock = [0.0] * pair.devices
     arrival: dict[tuple[int, int], float] = {}
     held = [0] * pair.devices

@@ -1,4 +1,5 @@
-"""The hardware models in JAX: their parameters are pytrees, to be swept by a tree map or traced through ``jit``.
+"""The hardware models in JAX: their parameters are pytrees, to be swept by a tree map or traced
+through ``jit``.
 
 The models themselves do without JAX, whose import takes longer than most of what they are asked.
 """
@@ -15,7 +16,8 @@ for machine in (ChipPackage, DevicePair, MemoryHierarchy):
 
 
 def chip_latencies(work: GraphWork, assignment: jax.Array, package: ChipPackage) -> jax.Array:
-    """[C] seconds of each chip, in JAX: the same model, for `vmap` over assignments or over package parameters.
+    """[C] seconds of each chip, in JAX: the same model, for `vmap` over assignments or over package
+    parameters.
 
     Args:
       assignment: [N] int chip ids in 0..C-1, obeying Eq. 2.
@@ -27,9 +29,13 @@ def chip_latencies(work: GraphWork, assignment: jax.Array, package: ChipPackage)
         return load
     assert assignment.shape == (ops,)
     first = assignment[work.tensor_producer]
-    last = jax.ops.segment_max(assignment[work.edge_consumer], work.edge_tensor, num_segments=tensors)
+    last = jax.ops.segment_max(
+        assignment[work.edge_consumer], work.edge_tensor, num_segments=tensors
+    )
     last = jnp.maximum(last, first)
     link = jnp.arange(chips)
     crosses = (first[:, None] <= link) & (link < last[:, None])
-    busy = (crosses * jnp.asarray(work.tensor_bytes)[:, None]).sum(axis=0) / package.link_bytes_per_s
+    busy = (crosses * jnp.asarray(work.tensor_bytes)[:, None]).sum(
+        axis=0
+    ) / package.link_bytes_per_s
     return load + busy + jnp.concatenate([jnp.zeros(1), busy[:-1]])

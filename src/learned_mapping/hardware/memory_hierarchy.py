@@ -1,8 +1,10 @@
-"""HBM and CMEM: what one instruction costs by placement, and what a whole mapped program takes, stalls included.
+"""HBM and CMEM: what one instruction costs by placement, and what a whole mapped program takes,
+stalls included.
 
-The MMapGame of paper 1 pays a mapping by a proxy, the benefits of its buffers, and assumes that copies never slow the
-program down. `program_latency` assumes nothing of the kind: it replays the mapped program on one core, one copy engine
-and two memories, so that reward and latency can disagree (paper 1, section 4.2 and Figure 6).
+The MMapGame of paper 1 pays a mapping by a proxy, the benefits of its buffers, and assumes that
+copies never slow the program down. `program_latency` assumes nothing of the kind: it replays the
+mapped program on one core, one copy engine and two memories, so that reward and latency can
+disagree (paper 1, section 4.2 and Figure 6).
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +20,8 @@ COPY, NO_COPY, DROP = 0, 1, 2  # Codes of the actions in a mapping (paper 1, sec
 
 
 class MappingLike(Protocol):
-    """The part of a mapping that the latency models read; `learned_mapping.mmap.mapping.Mapping` has it."""
+    """The part of a mapping that the latency models read; `learned_mapping.mmap.mapping.Mapping`
+    has it."""
 
     @property
     def action(self) -> np.ndarray: ...
@@ -34,34 +37,44 @@ class MappingLike(Protocol):
 class LatencyBreakdown:
     """The parts of a mapped program's time, which add up to `total_s`. All in seconds."""
 
-    total_s: float  # From the start of the first instruction to the end of the last instruction, copy or write-back.
-    compute_s: float  # Sum of L_I(S): what the game's return accounts for, as ``sum L_I({}) - compute_s``.
+    # From the start of the first instruction to the end of the last instruction, copy or
+    # write-back.
+    total_s: float
+    # Sum of L_I(S): what the game's return accounts for, as ``sum L_I({}) - compute_s``.
+    compute_s: float
     arrival_stall_s: float  # Instructions waiting for data that is still being copied.
     overwrite_stall_s: float  # Instructions waiting to write where a copy to HBM still reads.
     write_back_s: float
-    """Instructions waiting for tensors that lived in CMEM alone and that they read from HBM, and, at the end, results
-    of the program whose only copy is in CMEM."""
+    """Instructions waiting for tensors that lived in CMEM alone and that they read from HBM, and,
+    at the end, results of the program whose only copy is in CMEM."""
     contention_s: float  # Slowdown of instructions while the copy engine takes HBM bandwidth.
     drain_s: float  # Copies still under way after the last instruction.
     instruction_start_s: np.ndarray  # [T] float64: when each instruction starts.
     instruction_end_s: np.ndarray  # [T] float64.
     copies: tuple[tuple[int, float, float], ...]
-    """(buffer, start, end) of each copy in the order of their starts; buffer -1 - n is the write-back of tensor n."""
+    """(buffer, start, end) of each copy in the order of their starts; buffer -1 - n is the
+    write-back of tensor n."""
 
 
 def placed_latency_s(program: Program, placed: np.ndarray) -> np.ndarray:
-    """[T] float64, seconds: L_I(S) of each instruction, S its buffers that are `placed` ([B] bool) in CMEM."""
-    bit = np.where(placed & (program.buffer_bit >= 0), 1 << np.maximum(program.buffer_bit, 0).astype(np.int64), 0)
+    """[T] float64, seconds: L_I(S) of each instruction, S its buffers that are `placed` ([B] bool)
+    in CMEM."""
+    bit = np.where(
+        placed & (program.buffer_bit >= 0),
+        1 << np.maximum(program.buffer_bit, 0).astype(np.int64),
+        0,
+    )
     subset = np.zeros(program.num_instructions, np.int64)
     np.add.at(subset, program.buffer_instruction, bit)
     return program.latency_s[program.latency_offsets[:-1] + subset]
 
 
 def copies_by_step(program: Program, mapping: MappingLike) -> dict[int, list[int]]:
-    """Buffers whose copy may start when a step is reached, by step; within a step those that end first come first.
+    """Buffers whose copy may start when a step is reached, by step; within a step those that end
+    first come first.
 
-    A copy of an input at step t held over [s, t] may start at s, a copy of an output of instruction t at t + 1. One
-    after the last instruction has the step T.
+    A copy of an input at step t held over [s, t] may start at s, a copy of an output of instruction
+    t at t + 1. One after the last instruction has the step T.
     """
     keyed: dict[int, list[tuple[int, int]]] = {}
     for b in np.flatnonzero(np.asarray(mapping.action) == COPY).tolist():
@@ -75,8 +88,9 @@ def copies_by_step(program: Program, mapping: MappingLike) -> dict[int, list[int
 class Replay:
     """The clock, and where each tensor is.
 
-    Where a tensor is, in HBM and in CMEM, is None (it is not there), `HERE`, or what `_copy` returned for the copy that
-    brings it. Here that is the second at which it ends: copies run one at a time.
+    Where a tensor is, in HBM and in CMEM, is None (it is not there), `HERE`, or what `_copy`
+    returned for the copy that brings it. Here that is the second at which it ends: copies run one
+    at a time.
     """
 
     HERE: Any = 0.0
@@ -131,7 +145,8 @@ class Replay:
         return lost
 
     def _lost_s(self, work: float) -> float:
-        """Extra seconds that `work` seconds of an instruction starting now take beside the engine's queue."""
+        """Extra seconds that `work` seconds of an instruction starting now take beside the engine's
+        queue."""
         if self.speed == 1.0:
             return 0.0
         while self.first_busy < len(self.copies) and self.copies[self.first_busy][2] <= self.now:
@@ -187,7 +202,9 @@ class Replay:
         return range(*self.program.buffer_offsets[t : t + 2].tolist())
 
     def _write_back(self, tensor: int) -> Any:
-        self.in_hbm[tensor] = self._copy(-1 - tensor, int(self.program.tensor_bytes[tensor]), self.in_cmem[tensor])
+        self.in_hbm[tensor] = self._copy(
+            -1 - tensor, int(self.program.tensor_bytes[tensor]), self.in_cmem[tensor]
+        )
         return self.in_hbm[tensor]
 
     def _start_copies(self, t: int) -> None:
@@ -196,16 +213,23 @@ class Replay:
             if self.is_output[b]:
                 self.in_hbm[tensor] = self._copy(b, size, self.HERE)
                 if size:
-                    self.leaving.append((self.in_hbm[tensor], self.offset[b], self.offset[b] + size))
+                    self.leaving.append(
+                        (self.in_hbm[tensor], self.offset[b], self.offset[b] + size)
+                    )
             else:
-                source = self._write_back(tensor) if self.in_hbm[tensor] is None else self.in_hbm[tensor]
+                source = (
+                    self._write_back(tensor) if self.in_hbm[tensor] is None else self.in_hbm[tensor]
+                )
                 self.in_cmem[tensor] = self._copy(b, size, source)
 
     def _prepare(self, t: int) -> None:
         """Starts the copies of step t and waits for what instruction t needs."""
         self._start_copies(t)
         inputs = [b for b in self._buffers(t) if not self.is_output[b]]
-        needed = [(self.in_hbm if self.action[b] == DROP else self.in_cmem)[self.tensor[b]] for b in inputs]
+        needed = [
+            (self.in_hbm if self.action[b] == DROP else self.in_cmem)[self.tensor[b]]
+            for b in inputs
+        ]
         for seconds in self._wait(place for place in needed if place is not None):
             self.arrival += seconds
         for b in inputs:
@@ -227,38 +251,56 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class MemoryHierarchy:
-    """One core with a large slow memory (HBM), a small fast one (CMEM) and one copy engine between them.
+    """One core with a large slow memory (HBM), a small fast one (CMEM) and one copy engine between
+    them.
 
-    The defaults describe a TPUv4i, the paper's machine. "Ten lessons" is Jouppi et al., "Ten lessons from three
-    generations shaped Google's TPUv4i", ISCA 2021.
+    The defaults describe a TPUv4i, the paper's machine. "Ten lessons" is Jouppi et al., "Ten
+    lessons from three generations shaped Google's TPUv4i", ISCA 2021.
     """
 
     hbm_bytes_per_s: float = 614e9  # Bandwidth of HBM, bytes/s (Ten lessons, table 1: 614 GB/s).
     cmem_bytes_per_s: float = 4 * 614e9
-    """Bandwidth of CMEM, bytes/s. No public figure is known to us: four times HBM is an assumption."""
+    """Bandwidth of CMEM, bytes/s. No public figure is known to us: four times HBM is an
+    assumption."""
     copy_bytes_per_s: float = 614e9
-    """Bandwidth of the copy engine, bytes/s: at most HBM's, and by default all of it (an upper bound)."""
+    """Bandwidth of the copy engine, bytes/s: at most HBM's, and by default all of it (an upper
+    bound)."""
     cmem_bytes: float = 64.0 * MIB
-    """Capacity of CMEM, bytes: 128 MiB on chip (Ten lessons, table 1), of which the compiler of the v4 generation gives
-    64 MiB to a core's program."""
-    peak_flop_per_s: float = 138e12  # Peak arithmetic, FLOP/s in bfloat16 (Ten lessons, table 1: 138 TFLOP/s).
+    """Capacity of CMEM, bytes: 128 MiB on chip (Ten lessons, table 1), of which the compiler of the
+    v4 generation gives 64 MiB to a core's program."""
+    # Peak arithmetic, FLOP/s in bfloat16 (Ten lessons, table 1: 138 TFLOP/s).
+    peak_flop_per_s: float = 138e12
     overhead_s: float = 1e-6
     """Fixed time of an instruction, seconds. An assumption: about a thousand cycles at 1.05 GHz."""
     contention: float = 0.0
-    """How much copies slow down the instruction that runs at the same time, from 0 (not at all: the paper's assumption)
-    to 1: an instruction loses this times copy_bytes_per_s / hbm_bytes_per_s of its speed while the engine is busy."""
+    """How much copies slow down the instruction that runs at the same time, from 0 (not at all: the
+    paper's assumption) to 1: an instruction loses this times copy_bytes_per_s / hbm_bytes_per_s of
+    its speed while the engine is busy."""
 
 
 def checked(machine: MemoryHierarchy) -> MemoryHierarchy:
-    """The machine in Python's numbers; raises `InputError` unless it is one and every parameter usable."""
+    """The machine in Python's numbers; raises `InputError` unless it is one and every parameter
+    usable."""
     expect_type(machine, MemoryHierarchy, "machine")
-    numbers = {f.name: real(getattr(machine, f.name), "machine", f.name) for f in fields(MemoryHierarchy)}
+    numbers = {
+        f.name: real(getattr(machine, f.name), "machine", f.name) for f in fields(MemoryHierarchy)
+    }
     machine = replace(machine, **numbers)
-    for name in ("hbm_bytes_per_s", "cmem_bytes_per_s", "copy_bytes_per_s", "cmem_bytes", "peak_flop_per_s"):
+    for name in (
+        "hbm_bytes_per_s",
+        "cmem_bytes_per_s",
+        "copy_bytes_per_s",
+        "cmem_bytes",
+        "peak_flop_per_s",
+    ):
         if not 0 < getattr(machine, name) < float("inf"):
-            raise InputError("machine", name, f"must be above 0 and finite, got {getattr(machine, name)}")
+            raise InputError(
+                "machine", name, f"must be above 0 and finite, got {getattr(machine, name)}"
+            )
     if not 0 <= machine.overhead_s < float("inf"):
-        raise InputError("machine", "overhead_s", f"must be finite and not negative, got {machine.overhead_s}")
+        raise InputError(
+            "machine", "overhead_s", f"must be finite and not negative, got {machine.overhead_s}"
+        )
     slowdown = machine.contention * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
     if not (0 <= machine.contention <= 1 and slowdown < 1):
         fault = f"{machine.contention} must be in [0, 1] and leave HBM some bandwidth"
@@ -268,37 +310,51 @@ def checked(machine: MemoryHierarchy) -> MemoryHierarchy:
 
 def machine_of(program: Program) -> MemoryHierarchy:
     """The default machine with the capacity and the copy bandwidth the program's file states."""
-    return replace(MemoryHierarchy(), copy_bytes_per_s=program.copy_bytes_per_s, cmem_bytes=float(program.fast_bytes))
+    return replace(
+        MemoryHierarchy(),
+        copy_bytes_per_s=program.copy_bytes_per_s,
+        cmem_bytes=float(program.fast_bytes),
+    )
 
 
-def program_latency(program: Program, mapping: MappingLike, machine: MemoryHierarchy | None = None) -> LatencyBreakdown:
+def program_latency(
+    program: Program, mapping: MappingLike, machine: MemoryHierarchy | None = None
+) -> LatencyBreakdown:
     """Replays a valid mapped program in order and says how long it takes.
 
     1. Instruction t runs for L_t(S), S its buffers in CMEM, after instruction t - 1.
-    2. Copies run one at a time on the engine, at ``copy_bytes_per_s``, in the order of their first step (then their
-       last). One starts when the engine is free, its data is where it copies from, and its first step is reached: s for
-       a copy of an input held over [s, t], t + 1 for a copy of an output of instruction t.
-    3. An instruction waits for the copies that bring its inputs to CMEM; one that reads a tensor from HBM waits for the
-       copy that brings it there.
+    2. Copies run one at a time on the engine, at ``copy_bytes_per_s``, in the order of their first
+       step (then their last). One starts when the engine is free, its data is where it copies from,
+       and its first step is reached: s for a copy of an input held over [s, t], t + 1 for a copy of
+       an output of instruction t.
+    3. An instruction waits for the copies that bring its inputs to CMEM; one that reads a tensor
+       from HBM waits for the copy that brings it there.
     4. An instruction waits before it writes where an unfinished copy to HBM still reads.
-    5. An instruction that reads from HBM a tensor that lives in CMEM alone (its output was placed by NoCopy, the input
-       is dropped) waits until the tensor has been written back, once; and so does the end of the program for its
-       results.
-    6. While the engine is busy, instructions lose ``contention * copy_bytes_per_s / hbm_bytes_per_s`` of their speed.
+    5. An instruction that reads from HBM a tensor that lives in CMEM alone (its output was placed
+       by NoCopy, the input is dropped) waits until the tensor has been written back, once; and so
+       does the end of the program for its results.
+    6. While the engine is busy, instructions lose ``contention * copy_bytes_per_s /
+       hbm_bytes_per_s`` of their speed.
 
-    Eq. 5 and 6 promise that nothing ever waits. Four things break the promise in mappings the game allows: contention;
-    write-backs; reading from HBM, or overwriting in place, what is still being copied there; and a short copy in a step
-    in the middle of a long one (Eq. 6 lets them share it), which the engine cannot interrupt.
+    Eq. 5 and 6 promise that nothing ever waits. Four things break the promise in mappings the game
+    allows: contention; write-backs; reading from HBM, or overwriting in place, what is still being
+    copied there; and a short copy in a step in the middle of a long one (Eq. 6 lets them share it),
+    which the engine cannot interrupt.
 
     Args:
       program: the program; its tables are L_I, whatever machine they were made for.
       mapping: a mapping the validator accepts.
-      machine: the copy engine's speed and the contention; by default that of the program's file, without contention.
+      machine: the copy engine's speed and the contention; by default that of the program's file,
+        without contention.
 
     Raises:
       InputError: a parameter of the machine is unusable.
     """
-    found = Replay(program, mapping, machine_of(program) if machine is None else checked(machine)).run()
+    found = Replay(
+        program, mapping, machine_of(program) if machine is None else checked(machine)
+    ).run()
     if not found.total_s < float("inf"):
-        raise InputError("machine", "", "copies take longer than a number can say: its rates are too low")
+        raise InputError(
+            "machine", "", "copies take longer than a number can say: its rates are too low"
+        )
     return found

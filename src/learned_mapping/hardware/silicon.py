@@ -1,27 +1,34 @@
-"""The "silicon" of paper 2: chips that the analytical model only approximates, seen through noisy measurements.
+"""The "silicon" of paper 2: chips that the analytical model only approximates, seen through noisy
+measurements.
 
-The paper measures BERT on a package nobody else has. This is a simulator in its place. Whoever searches gets samples of
-it, `Silicon.measure`, and never its equations. Chip d runs its ops u in the graph's topological order:
+The paper measures BERT on a package nobody else has. This is a simulator in its place. Whoever
+searches gets samples of it, `Silicon.measure`, and never its equations. Chip d runs its ops u in
+the graph's topological order:
 
-    r_u   = the roofline of `chip_package` without the overhead; the given seconds, where the graph states them
+    r_u   = the roofline of `chip_package` without the overhead; the seconds that a graph states
     t_u   = r_u slowdown(class of u) (1 + half_efficiency_s / r_u)^efficiency_exponent + launch_s
     s_d   = max(0, bytes of the chip's weights - sram_bytes / 2) / link_bytes_per_s
     c_d   = Σ t_u + s_d + switch_s (number of times the class changes from one op to the next)
     b_d   = bytes over link d -> d + 1 / link_bytes_per_s + message_s (number of tensors over it)
-    t_d   = c_d + contention c_d (b_{d-1} + b_d) / (c_d + b_{d-1} + b_d) + sync_s          (t_d = sync_s where c_d = 0)
-    runtime = max over d of t_d and b_d,   throughput = exp(noise z) / runtime,   z standard normal, one per measurement
+    t_d   = c_d + contention c_d (b_{d-1} + b_d) / (c_d + b_{d-1} + b_d) + sync_s
+            (t_d = sync_s where c_d = 0)
+    runtime = max over d of t_d and b_d
+    throughput = exp(noise z) / runtime,   z standard normal, one per measurement
 
-Half of a chip's memory is for weights. Those beyond it stay in the host's memory and come over a link for every result,
-as weights that an Edge TPU cannot cache do: they cost time, s_d, and break nothing. The other half is for tensors,
-which have nowhere else to be. They live as in `chip_package.chip_memory`, from production or arrival to their last use
-or, where they go on to another chip, to the end of the chip's turn; each that arrives or leaves has a second buffer all
-the time, since the neighbours work on other results. A partition is invalid, and its throughput zero, where a chip's
-tensors ever exceed sram_bytes / 2 (the function H of Eq. 5) or an edge runs backwards (Eq. 2).
+Half of a chip's memory is for weights. Those beyond it stay in the host's memory and come over a
+link for every result, as weights that an Edge TPU cannot cache do: they cost time, s_d, and break
+nothing. The other half is for tensors, which have nowhere else to be. They live as in
+`chip_package.chip_memory`, from production or arrival to their last use or, where they go on to
+another chip, to the end of the chip's turn; each that arrives or leaves has a second buffer all the
+time, since the neighbours work on other results. A partition is invalid, and its throughput zero,
+where a chip's tensors ever exceed sram_bytes / 2 (the function H of Eq. 5) or an edge runs
+backwards (Eq. 2).
 
 Bytes and tensors over a link are counted as in `chip_package`; program inputs take no time.
 
-An op that looks up rows of a table (a word embedding) never holds it: the table stays in the host's memory, and only
-the rows come over a link. r_u counts its activations, plus output bytes / link_bytes_per_s.
+An op that looks up rows of a table (a word embedding) never holds it: the table stays in the host's
+memory, and only the rows come over a link. r_u counts its activations, plus output bytes /
+link_bytes_per_s.
 """
 
 import dataclasses
@@ -35,7 +42,8 @@ from learned_mapping.errors import InputError, real
 from learned_mapping.hardware import chip_package
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 
-LOOKUPS = frozenset({"gather", "dynamic_slice"})  # Kinds of ops that read some rows of the weights they name.
+# Kinds of ops that read some rows of the weights they name.
+LOOKUPS = frozenset({"gather", "dynamic_slice"})
 
 
 @dataclass(frozen=True)
@@ -46,16 +54,19 @@ class SiliconParameters:
     """
 
     attention: float = 1.93
-    """Slowdown of products of activations; those of activations and weights are the reference, 1."""
+    """Slowdown of products of activations; those of activations and weights are the reference,
+    1."""
     elementwise: float = 1.41  # Slowdown of arithmetic op by op.
     transcendental: float = 1.87  # Slowdown of exponentials, powers and roots.
     reduction: float = 1.6  # Slowdown of sums and maxima.
     movement: float = 1.91  # Slowdown of copies that compute nothing.
-    half_efficiency_s: float = 2.58e-06  # Seconds of an op whose efficiency is 2^-efficiency_exponent of a large op's.
+    # Seconds of an op whose efficiency is 2^-efficiency_exponent of a large op's.
+    half_efficiency_s: float = 2.58e-06
     efficiency_exponent: float = 0.695  # 0 is an efficiency that does not depend on size.
     launch_s: float = 7.67e-07  # Seconds to start an op.
     switch_s: float = 1.55e-07  # Seconds to change from one class of ops to another.
-    contention: float = 0.402  # Share of the links' time that a chip much busier than its links loses.
+    # Share of the links' time that a chip much busier than its links loses.
+    contention: float = 0.402
     message_s: float = 4.62e-06  # Seconds a tensor takes on a link beside those of its bytes.
     sync_s: float = 5e-6  # Seconds every chip waits for the others, per result.
     noise: float = 0.01  # Standard deviation of the logarithm of a measured throughput.
@@ -67,7 +78,8 @@ class SiliconParameters:
 
 
 SRAM_BYTES = 90.0625 * chip_package.MIB
-"""Memory of a chip, both halves, bytes, from the same record. Half of it at the paper's 16 bits a number."""
+"""Memory of a chip, both halves, bytes, from the same record. Half of it at the paper's 16 bits a
+number."""
 
 
 def silicon_package(chips: int = 36, sram_bytes: float = SRAM_BYTES) -> chip_package.ChipPackage:
@@ -81,7 +93,11 @@ def check_parameters(parameters: SiliconParameters) -> None:
         value = real(getattr(parameters, field.name), "silicon", field.name)
         positive = field.name in chip_package.OP_CLASSES
         if not (0 < value if positive else 0 <= value) or value == float("inf"):
-            raise InputError("silicon", field.name, f"must be {'above' if positive else 'at least'} 0, got {value}")
+            raise InputError(
+                "silicon",
+                field.name,
+                f"must be {'above' if positive else 'at least'} 0, got {value}",
+            )
 
 
 class Stages(NamedTuple):
@@ -89,7 +105,8 @@ class Stages(NamedTuple):
 
     chip_s: np.ndarray  # [C] float64, t_d.
     link_s: np.ndarray  # [C] float64, b_d.
-    needed_bytes: np.ndarray  # [C] float64, twice the most bytes of tensors ever held: the memory they ask for.
+    # [C] float64, twice the most bytes of tensors ever held: the memory they ask for.
+    needed_bytes: np.ndarray
 
 
 class Silicon:
@@ -118,7 +135,9 @@ class Silicon:
         classes, work = chip_package.op_classes(graph), chip_package.graph_work(hosted)
         roofline, is_op = chip_package.op_seconds(work, bare), np.ones(graph.num_ops, bool)
         if graph.op_seconds is None:
-            roofline += np.where(looks_up(graph), graph.op_output_bytes / package.link_bytes_per_s, 0.0)
+            roofline += np.where(
+                looks_up(graph), graph.op_output_bytes / package.link_bytes_per_s, 0.0
+            )
             is_op = work.is_op > 0
         penalty = 1.0 + parameters.half_efficiency_s / np.where(roofline > 0, roofline, 1.0)
         seconds = roofline * parameters.slowdowns[classes] * penalty**parameters.efficiency_exponent
@@ -135,17 +154,20 @@ class Silicon:
             tensor_bytes=work.tensor_bytes,
             tensor_is_output=graph.tensor_is_output,
             consumer_offsets=graph.consumer_offsets,
-            consumers=graph.edge_consumer[np.lexsort((position[graph.edge_consumer], graph.edge_tensor))],
+            consumers=graph.edge_consumer[
+                np.lexsort((position[graph.edge_consumer], graph.edge_tensor))
+            ],
         )
 
     @property
     def op_seconds(self) -> np.ndarray:
-        """[N] float64, t_u: what no method may see. A cut by these bounds what correcting costs can win."""
+        """[N] float64, t_u: what no method may see. A cut by these bounds what correcting costs can
+        win."""
         return self._arrays.seconds
 
     def measure(self, assignment: np.ndarray, rng: np.random.Generator) -> float:
-        """Runs a partition, [N] chip ids in 0..C-1, once: results per second, 0 where it cannot run. Draws one number
-        from `rng` either way."""
+        """Runs a partition, [N] chip ids in 0..C-1, once: results per second, 0 where it cannot
+        run. Draws one number from `rng` either way."""
         noise = float(np.exp(self.parameters.noise * rng.standard_normal()))
         return self.throughput(assignment) * noise
 
@@ -158,7 +180,8 @@ class Silicon:
         return 1.0 / max(runtime, chip_package.LEAST_S)
 
     def stages(self, assignment: np.ndarray) -> Stages | None:
-        """Every stage's seconds, whether its tensors fit the memory or not; None where an edge runs backwards.
+        """Every stage's seconds, whether its tensors fit the memory or not; None where an edge runs
+        backwards.
 
         Raises:
           InputError: not one chip id in 0..C-1 per op.
@@ -166,15 +189,22 @@ class Silicon:
         chips, p = self.package.chips, self.parameters
         assignment = np.asarray(assignment)
         if assignment.shape != (self.graph.num_ops,) or assignment.dtype.kind not in "iu":
-            fault = f"expected {self.graph.num_ops} integers, got {assignment.dtype} of shape {assignment.shape}"
+            fault = (
+                f"expected {self.graph.num_ops} integers, got {assignment.dtype} of shape"
+                f" {assignment.shape}"
+            )
             raise InputError("assignment", "", fault)
         if assignment.min() < 0 or assignment.max() >= chips:
             raise InputError("assignment", "", f"there are chips outside [0, {chips - 1}]")
-        compute, link_bytes, messages, peak = schedule(self._arrays, assignment.astype(np.int32), chips, p.switch_s)
+        compute, link_bytes, messages, peak = schedule(
+            self._arrays, assignment.astype(np.int32), chips, p.switch_s
+        )
         if link_bytes[0] < 0:
             return None
         weights = np.bincount(assignment, self._arrays.resident, chips)
-        compute += np.maximum(weights - self.package.sram_bytes / 2, 0.0) / self.package.link_bytes_per_s
+        compute += (
+            np.maximum(weights - self.package.sram_bytes / 2, 0.0) / self.package.link_bytes_per_s
+        )
         link = link_bytes / self.package.link_bytes_per_s + p.message_s * messages
         sides = link + np.concatenate([[0.0], link[:-1]])
         together = np.where(compute > 0, compute + sides, 1.0)
@@ -185,8 +215,8 @@ class Silicon:
 class SiliconModel(chip_package.ChipModel):
     """Silicon behind the interface of the analytical model: every method runs on it.
 
-    What a compiler knows stays the model's: `op_seconds`, `tensor_seconds`, `latencies`, `runtime`. What it can only
-    find out by running is measured: `throughput`.
+    What a compiler knows stays the model's: `op_seconds`, `tensor_seconds`, `latencies`, `runtime`.
+    What it can only find out by running is measured: `throughput`.
 
     Args:
       rng: of the measurements' noise, and of nothing else.
@@ -205,8 +235,8 @@ class SiliconModel(chip_package.ChipModel):
         return throughput
 
     def judged(self, assignment: np.ndarray) -> tuple[float, np.ndarray]:
-        """(results per second, [C] seconds of each chip), of one measurement with its noise; all 0 where the partition
-        cannot run."""
+        """(results per second, [C] seconds of each chip), of one measurement with its noise; all 0
+        where the partition cannot run."""
         throughput = self.throughput(assignment)
         if throughput <= 0:
             return 0.0, np.zeros(self.package.chips)
@@ -226,7 +256,9 @@ def tables_on_host(graph: ComputationGraph) -> ComputationGraph:
     return dataclasses.replace(
         graph,
         op_weight_bytes=frozen_array(graph.op_weight_bytes - tables, np.int64),
-        op_untouched_bytes=None if untouched is None else frozen_array(np.maximum(untouched - tables, 0), np.int64),
+        op_untouched_bytes=(
+            None if untouched is None else frozen_array(np.maximum(untouched - tables, 0), np.int64)
+        ),
     )
 
 
@@ -251,8 +283,8 @@ def schedule(arrays, assignment, chips, switch_s):
     """Runs every chip's ops in order.
 
     Returns:
-      ([C] seconds of the ops, [C] bytes and [C] messages over the link behind each chip, [C] peak bytes of tensors);
-      the first link's bytes are -1 where an edge runs back to an earlier chip.
+      ([C] seconds of the ops, [C] bytes and [C] messages over the link behind each chip, [C] peak
+      bytes of tensors); the first link's bytes are -1 where an edge runs back to an earlier chip.
     """
     n, tensors = len(arrays.order), len(arrays.tensor_producer)
     compute, link_bytes, messages = np.zeros(chips), np.zeros(chips + 1), np.zeros(chips + 1)

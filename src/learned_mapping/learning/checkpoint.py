@@ -1,4 +1,5 @@
-"""Checkpoints: one npz file of named arrays and a JSON header, written whole or not at all, never pickled."""
+"""Checkpoints: one npz file of named arrays and a JSON header, written whole or not at all, never
+pickled."""
 
 import io
 import json
@@ -17,7 +18,9 @@ MAX_BYTES = 2**31
 MAX_HEADER = 2**24  # Bytes of the header's text, whose values take many times as much.
 
 
-def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+def write_checkpoint(
+    path: str | os.PathLike, arrays: dict[str, np.ndarray], header: dict[str, Any]
+) -> None:
     """Writes arrays and a JSON header atomically; the same content gives the same bytes.
 
     Raises:
@@ -31,7 +34,11 @@ def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], hea
     except (TypeError, ValueError) as error:
         raise InputError(path, "header", f"is not JSON ({error})") from None
     packed = io.BytesIO()
-    np.savez(packed, **{HEADER: np.frombuffer(text.encode(), np.uint8)}, **{name: arrays[name] for name in arrays})
+    np.savez(
+        packed,
+        **{HEADER: np.frombuffer(text.encode(), np.uint8)},
+        **{name: arrays[name] for name in arrays},
+    )
     write_bytes(path, packed.getvalue())
 
 
@@ -50,8 +57,12 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
             parts = stored.zip.infolist()
             unpacked = sum(entry.file_size for entry in parts)
             if unpacked > size:
-                raise InputError(path, "", f"{unpacked} bytes once unpacked, and a checkpoint is never packed")
-            text = max((entry.file_size for entry in parts if entry.filename.startswith(HEADER)), default=0)
+                raise InputError(
+                    path, "", f"{unpacked} bytes once unpacked, and a checkpoint is never packed"
+                )
+            text = max(
+                (entry.file_size for entry in parts if entry.filename.startswith(HEADER)), default=0
+            )
             if text > MAX_HEADER:
                 raise InputError(path, HEADER, f"{text} bytes, at most {MAX_HEADER} are supported")
             header = _header(stored, path)
@@ -86,7 +97,9 @@ def flatten(tree: Any, prefix: str) -> dict[str, np.ndarray]:
     return {prefix + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
 
-def unflatten(template: Any, arrays: dict[str, np.ndarray], prefix: str, source: object = "checkpoint") -> Any:
+def unflatten(
+    template: Any, arrays: dict[str, np.ndarray], prefix: str, source: object = "checkpoint"
+) -> Any:
     """A pytree of the template's structure with the arrays that `flatten` named.
 
     Raises:
@@ -102,7 +115,9 @@ def unflatten(template: Any, arrays: dict[str, np.ndarray], prefix: str, source:
             raise InputError(source, name, "is missing")
         array, expected = arrays[name], np.asarray(leaf)
         if array.shape != expected.shape or array.dtype != expected.dtype:
-            fault = f"{array.dtype}{list(array.shape)}, expected {expected.dtype}{list(expected.shape)}"
+            fault = (
+                f"{array.dtype}{list(array.shape)}, expected {expected.dtype}{list(expected.shape)}"
+            )
             raise InputError(source, name, fault)
         restored.append(array)
     return jax.tree_util.tree_unflatten(structure, restored)

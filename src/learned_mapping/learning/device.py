@@ -11,7 +11,8 @@ AUTO = "auto"
 
 @contextmanager
 def on_device(name: str | None) -> Iterator[None]:
-    """A context in which JAX computes on the first device of a platform: ``cpu``, ``gpu``, ``tpu``, `AUTO` or None.
+    """A context in which JAX computes on the first device of a platform: ``cpu``, ``gpu``, ``tpu``,
+    `AUTO` or None.
 
     Raises:
       InputError: JAX does not have the platform here.
@@ -27,6 +28,8 @@ def on_device(name: str | None) -> Iterator[None]:
         device = None
     if device is None:
         there = sorted({"cpu"} | {known.platform for known in jax.devices()})
-        raise InputError("--device", "", f"JAX has no platform {name!r} here; it has {', '.join(there)}")
+        raise InputError(
+            "--device", "", f"JAX has no platform {name!r} here; it has {', '.join(there)}"
+        )
     with jax.default_device(device):
         yield

@@ -1,7 +1,9 @@
-"""The training loop around an agent: iterations, checkpoints, a log of JSON lines, and how to go on after a stop.
+"""The training loop around an agent: iterations, checkpoints, a log of JSON lines, and how to go on
+after a stop.
 
-Checkpoints and log lines are written between iterations. An iteration that is interrupted, by the budget or by a kill,
-is lost whole, so a run that goes on from a checkpoint repeats what an uninterrupted run does.
+Checkpoints and log lines are written between iterations. An iteration that is interrupted, by the
+budget or by a kill, is lost whole, so a run that goes on from a checkpoint repeats what an
+uninterrupted run does.
 """
 
 import json
@@ -23,7 +25,8 @@ LONGEST_S = 60.0
 
 
 def seed_of(rng: np.random.Generator) -> int:
-    """The seed that a run's generator was made of: learners, which also draw in JAX, begin at it."""
+    """The seed that a run's generator was made of: learners, which also draw in JAX, begin at
+    it."""
     return int(rng.bit_generator.seed_seq.entropy)
 
 
@@ -37,12 +40,15 @@ class Agent(Protocol):
         """Whether it has trained for as long as its configuration says."""
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        """Plays and learns a while; returns a row for the log, or None where `stop` cut it short."""
+        """Plays and learns a while; returns a row for the log, or None where `stop` cut it
+        short."""
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Everything that the future depends on: arrays, and a JSON header."""
 
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
+    def restore(
+        self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object
+    ) -> None:
         """Back to a state; raises `InputError` where it is another agent's."""
 
 
@@ -50,7 +56,8 @@ class Log:
     """Rows as JSON lines in a file, or in memory alone.
 
     Args:
-      path: the file, or None. Rows of iterations that a checkpoint does not know of are dropped when a run goes on.
+      path: the file, or None. Rows of iterations that a checkpoint does not know of are dropped
+        when a run goes on.
       iterations: how many the agent has finished; 0 starts a new file.
     """
 
@@ -99,7 +106,12 @@ def read_log(path: str | os.PathLike) -> list[dict[str, Any]]:
 
 
 def train(
-    agent: Agent, stop: Callable[[], bool], *, log: Log, checkpoint: str | os.PathLike | None = None, every: int = 10
+    agent: Agent,
+    stop: Callable[[], bool],
+    *,
+    log: Log,
+    checkpoint: str | os.PathLike | None = None,
+    every: int = 10,
 ) -> None:
     """Iterates until the agent is done or `stop` says so.
 
@@ -107,18 +119,23 @@ def train(
       agent: fresh or restored.
       stop: asked often, also within an iteration.
       log: gets a row per iteration.
-      checkpoint: file, written every `every` iterations, `LONGEST_S` after the last, and at the end, unless the end is
-        within an iteration. With it an interrupt waits for the iteration's end and its checkpoint; a second does not.
+      checkpoint: file, written every `every` iterations, `LONGEST_S` after the last, and at the
+        end, unless the end is within an iteration. With it an interrupt waits for the iteration's
+        end and its checkpoint; a second does not.
       every: at least 1.
     """
     saved, since = agent.iterations, time.monotonic()
-    with patient("the checkpoint follows this iteration", wanted=checkpoint is not None) as interrupted:
+    with patient(
+        "the checkpoint follows this iteration", wanted=checkpoint is not None
+    ) as interrupted:
         while not agent.done and not stop() and not interrupted:
             row = agent.iterate(stop)
             if row is None:
                 break
             log.write(row)
-            if checkpoint is not None and (agent.iterations % every == 0 or time.monotonic() - since > LONGEST_S):
+            if checkpoint is not None and (
+                agent.iterations % every == 0 or time.monotonic() - since > LONGEST_S
+            ):
                 write_checkpoint(checkpoint, *agent.state())
                 saved, since = agent.iterations, time.monotonic()
         else:

@@ -10,9 +10,12 @@ import numpy as np
 
 
 def mlp(x: jax.Array, hidden: Sequence[int], output: int, *, name: str) -> jax.Array:
-    """[..., output] from x [..., n] through hidden layers with layer norm and ReLU; the last layer is {name}_out."""
+    """[..., output] from x [..., n] through hidden layers with layer norm and ReLU; the last layer
+    is {name}_out."""
     for i, width in enumerate(hidden):
-        x = jax.nn.relu(layer_norm(hk.Linear(width, name=f"{name}_{i}")(x), name=f"{name}_norm_{i}"))
+        x = jax.nn.relu(
+            layer_norm(hk.Linear(width, name=f"{name}_{i}")(x), name=f"{name}_norm_{i}")
+        )
     return hk.Linear(output, name=f"{name}_out")(x)
 
 
@@ -22,7 +25,8 @@ def layer_norm(x: jax.Array, *, name: str) -> jax.Array:
 
 
 def embedding(index: jax.Array, count: int, width: int, *, name: str) -> jax.Array:
-    """[..., width] rows of a learned table of `count` for indices [...]; the table is {name}_table and starts at 0."""
+    """[..., width] rows of a learned table of `count` for indices [...]; the table is {name}_table
+    and starts at 0."""
     return hk.get_parameter(f"{name}_table", (count, width), init=jnp.zeros)[index]
 
 
@@ -34,8 +38,8 @@ def scale_gradient(x: jax.Array, factor: float) -> jax.Array:
 def draw_parameters(shapes: Any, rng: np.random.Generator, zero: Sequence[str] = ()) -> Any:
     """Initial values of Haiku parameters, without compiling anything.
 
-    Weights ``w`` are normal with variance 1 / fan-in, cut off at two standard deviations, as Haiku's default; scales
-    are 1; the rest is 0.
+    Weights ``w`` are normal with variance 1 / fan-in, cut off at two standard deviations, as
+    Haiku's default; scales are 1; the rest is 0.
 
     Args:
       shapes: nested dicts that end in {module: {parameter: shape and dtype}}.

@@ -1,4 +1,5 @@
-"""Float64 in JAX, which two of the environments need: their sums are compared with what compiled code sums."""
+"""Float64 in JAX, which two of the environments need: their sums are compared with what compiled
+code sums."""
 
 from contextlib import AbstractContextManager
 
@@ -13,6 +14,9 @@ def exact() -> AbstractContextManager:
 
 
 def require_exact(door: str) -> None:
-    """Raises `InputError` outside `exact`; `door` is the module whose ``exact`` the message names."""
+    """Raises `InputError` outside `exact`; `door` is the module whose ``exact`` the message
+    names."""
     if not jax.config.jax_enable_x64:
-        raise InputError("environment", "", f"float64 is off; use `with learned_mapping.{door}.exact():`")
+        raise InputError(
+            "environment", "", f"float64 is off; use `with learned_mapping.{door}.exact():`"
+        )

@@ -9,7 +9,13 @@ from learned_mapping.errors import InputError, is_whole
 Ranges = Mapping[str, tuple[float, float]]
 """Field of a configuration -> the least and the largest value that it may have."""
 LARGE = 2**31
-COUNT, ONE_OR_MORE, NOT_NEGATIVE, POSITIVE, SHARE = (0, LARGE), (1, LARGE), (0.0, LARGE), (1e-9, LARGE), (0.0, 1.0)
+COUNT, ONE_OR_MORE, NOT_NEGATIVE, POSITIVE, SHARE = (
+    (0, LARGE),
+    (1, LARGE),
+    (0.0, LARGE),
+    (1e-9, LARGE),
+    (0.0, 1.0),
+)
 
 
 def check_settings(config: Any, ranges: Ranges, source: object = "config") -> None:

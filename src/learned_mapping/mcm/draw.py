@@ -1,4 +1,5 @@
-"""Pictures of partitions: a graph over its chips, and what each chip spends on arithmetic and on its links."""
+"""Pictures of partitions: a graph over its chips, and what each chip spends on arithmetic and on
+its links."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,11 +18,15 @@ LEVELS = 40  # Depths that a drawing of more tells apart.
 BAD_COLOUR = PALETTE[1]
 
 
-def picture(graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None) -> Figure:
-    """The ops on their chips with their edges; underneath, what each chip spends on arithmetic and on its links.
+def picture(
+    graph: ComputationGraph, partition: Partition, package: ChipPackage | None = None
+) -> Figure:
+    """The ops on their chips with their edges; underneath, what each chip spends on arithmetic and
+    on its links.
 
     Args:
-      graph, partition: ids in range; a partition that breaks Eq. 2 is drawn without the chips' times.
+      graph, partition: ids in range; a partition that breaks Eq. 2 is drawn without the chips'
+        times.
       package: the chips; the default package of as many chips as the partition has where None.
     """
     package = ChipPackage(chips=partition.chips) if package is None else package
@@ -42,11 +47,23 @@ def picture(graph: ComputationGraph, partition: Partition, package: ChipPackage 
     centres = np.arange(package.chips)
     bars.bar(centres, total - links, color=PALETTE[0], label="operations")
     bars.bar(centres, links, bottom=total - links, color=PALETTE[4], label="links on both sides")
-    bars.axhline(total.max(), color=INK, linewidth=1, linestyle="--", label=f"slowest chip, {total.max():.3g} ms")
-    bars.set(xlabel="chip", ylabel="time per result (ms)", ylim=(0, total.max() * 1.45 if total.max() > 0 else 1))
+    bars.axhline(
+        total.max(),
+        color=INK,
+        linewidth=1,
+        linestyle="--",
+        label=f"slowest chip, {total.max():.3g} ms",
+    )
+    bars.set(
+        xlabel="chip",
+        ylabel="time per result (ms)",
+        ylim=(0, total.max() * 1.45 if total.max() > 0 else 1),
+    )
     bars.legend(ncols=3, loc="upper left")
     throughput = 1e3 / float(total.max()) if total.max() > 1e-300 else 0.0
-    axes.set_title(f"{written(graph.name)} on {package.chips} chips: {throughput:,.0f} results per second")
+    axes.set_title(
+        f"{written(graph.name)} on {package.chips} chips: {throughput:,.0f} results per second"
+    )
     _legend(figure, graph)
     return figure
 
@@ -54,7 +71,11 @@ def picture(graph: ComputationGraph, partition: Partition, package: ChipPackage 
 def _legend(figure: Figure, graph: ComputationGraph) -> None:
     """The legend of dots and lines."""
     many = graph.num_ops > SINGLE_OPS
-    dot = f"ops of one chip and depth, {graph.num_ops:,} in all; area: how many" if many else "op; its chip's colour"
+    dot = (
+        f"ops of one chip and depth, {graph.num_ops:,} in all; area: how many"
+        if many
+        else "op; its chip's colour"
+    )
     within = [] if many else [("within a chip", "#B0B0B0")]
     across = "from chip to chip; width: bytes" if many else "to a later chip"
     lines = [*within, (across, INK), ("to an earlier chip", BAD_COLOUR)]
@@ -77,11 +98,15 @@ def draw_partition(axes: Axes, graph: ComputationGraph, chip: np.ndarray, chips:
             x[mine] = c + (depth[mine] - low) / max(high - low, 1) * 0.6 - 0.3 * (high > low)
             axes.axvspan(c - 0.45, c + 0.45, color="#EEF3F7", zorder=0, linewidth=0)
         else:
-            axes.axvspan(c - 0.45, c + 0.45, facecolor="none", edgecolor=GRID, linestyle=":", zorder=0)
+            axes.axvspan(
+                c - 0.45, c + 0.45, facecolor="none", edgecolor=GRID, linestyle=":", zorder=0
+            )
     y = _lanes(depth)
     _draw_edges(axes, graph, x, y, chip)
     colours = np.array(PALETTE[:6])[chip % 6]
-    axes.scatter(x, y, s=150 if graph.num_ops <= LABELLED_OPS else 8, color=colours, zorder=3, linewidth=0)
+    axes.scatter(
+        x, y, s=150 if graph.num_ops <= LABELLED_OPS else 8, color=colours, zorder=3, linewidth=0
+    )
     step = max(1, chips // 12)
     axes.set(xlim=(-0.6, chips - 0.4), xticks=range(0, chips, step), yticks=[], xlabel="chip")
     if graph.num_ops <= LABELLED_OPS:
@@ -91,8 +116,11 @@ def draw_partition(axes: Axes, graph: ComputationGraph, chip: np.ndarray, chips:
     axes.grid(visible=False)
 
 
-def _draw_bundles(axes: Axes, graph: ComputationGraph, depth: np.ndarray, chip: np.ndarray, chips: int) -> None:
-    """A dot for the ops of one chip and of like depth, a line for all that goes from one chip to another."""
+def _draw_bundles(
+    axes: Axes, graph: ComputationGraph, depth: np.ndarray, chip: np.ndarray, chips: int
+) -> None:
+    """A dot for the ops of one chip and of like depth, a line for all that goes from one chip to
+    another."""
     level = depth * LEVELS // (depth.max() + 1)
     place, count = np.unique(np.stack([chip, level], axis=1), axis=0, return_counts=True)
     axes.scatter(place[:, 0], place[:, 1], s=4 + 150 * count / count.max(), zorder=3, linewidth=0,
@@ -103,21 +131,40 @@ def _draw_bundles(axes: Axes, graph: ComputationGraph, depth: np.ndarray, chip: 
     carried = np.bincount(which.ravel(), graph.tensor_bytes[graph.edge_tensor[across]], len(pairs))
     middle = np.bincount(chip, level, chips) / np.maximum(np.bincount(chip, minlength=chips), 1)
     for (a, b), size in zip(pairs.tolist(), carried / max(carried.max(initial=1), 1)):
-        axes.plot([a, b], [middle[a], middle[b]], color=INK if b > a else BAD_COLOUR, linewidth=0.3 + 3 * size)
-    axes.set(xlim=(-0.6, chips - 0.4), xticks=range(0, chips, max(1, chips // 12)), xlabel="chip", ylabel="depth")
+        axes.plot(
+            [a, b],
+            [middle[a], middle[b]],
+            color=INK if b > a else BAD_COLOUR,
+            linewidth=0.3 + 3 * size,
+        )
+    axes.set(
+        xlim=(-0.6, chips - 0.4),
+        xticks=range(0, chips, max(1, chips // 12)),
+        xlabel="chip",
+        ylabel="depth",
+    )
     axes.set_yticks([])
     axes.grid(visible=False)
 
 
-def _draw_edges(axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray, chip: np.ndarray) -> None:
-    """Grey within a chip, dark to a later chip, red to an earlier one; arrows where the graph is small."""
+def _draw_edges(
+    axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray, chip: np.ndarray
+) -> None:
+    """Grey within a chip, dark to a later chip, red to an earlier one; arrows where the graph is
+    small."""
     edges = graph.op_edges
     colours = np.full(len(edges), "#B0B0B0", object)
     colours[chip[edges[:, 1]] > chip[edges[:, 0]]] = INK
     colours[chip[edges[:, 1]] < chip[edges[:, 0]]] = BAD_COLOUR
     if graph.num_ops <= LABELLED_OPS:
         for (u, v), colour in zip(edges.tolist(), colours):
-            arrow = {"arrowstyle": "-|>", "color": colour, "shrinkA": 6, "shrinkB": 6, "linewidth": 1.2}
+            arrow = {
+                "arrowstyle": "-|>",
+                "color": colour,
+                "shrinkA": 6,
+                "shrinkB": 6,
+                "linewidth": 1.2,
+            }
             axes.annotate("", (x[v], y[v]), (x[u], y[u]), arrowprops=arrow, zorder=2)
         return
     for colour in dict.fromkeys(colours.tolist()):  # one path per colour keeps the file small
@@ -140,7 +187,20 @@ def _label_ops(axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray
     short = all(len(name) <= 3 for name in graph.op_names)
     for name, a, b in zip(graph.op_names, x, y):
         if short:
-            axes.annotate(written(name), (a, b), ha="center", va="center", color="white", fontsize=8.5, zorder=4)
+            axes.annotate(
+                written(name),
+                (a, b),
+                ha="center",
+                va="center",
+                color="white",
+                fontsize=8.5,
+                zorder=4,
+            )
         else:
-            spot = {"xytext": (2, 7), "textcoords": "offset points", "rotation": 50, "rotation_mode": "anchor"}
+            spot = {
+                "xytext": (2, 7),
+                "textcoords": "offset points",
+                "rotation": 50,
+                "rotation_mode": "anchor",
+            }
             axes.annotate(written(name.split("/")[-1]), (a, b), **spot, fontsize=6.5)

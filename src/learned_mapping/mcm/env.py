@@ -1,17 +1,20 @@
-"""The environment of paper 2 in JAX: a chip package that runs whatever partition it is given, after a repair.
+"""The environment of paper 2 in JAX: a chip package that runs whatever partition it is given, after
+a repair.
 
-A graph's ops have no chips at first. An action is a candidate y, one chip per op, or a distribution P over chips per
-op. The constraint repair turns it into a valid partition y' (Algorithm 2 or 1), which the package then runs; the reward
-is its throughput by the model of `hardware.chip_package`, in results per second. An episode is one step: the paper's T
-refinements of y (Eq. 7) happen inside the policy.
+A graph's ops have no chips at first. An action is a candidate y, one chip per op, or a distribution
+P over chips per op. The constraint repair turns it into a valid partition y' (Algorithm 2 or 1),
+which the package then runs; the reward is its throughput by the model of `hardware.chip_package`,
+in results per second. An episode is one step: the paper's T refinements of y (Eq. 7) happen inside
+the policy.
 
     env = PartitionEnv(model)
     state = env.reset(package)
     state, reward = env.step(state, candidate, key)
 
-`reset`, `observe` and `step` are pure: jit them, vmap them over actions, keys, or parameters of the package. Only the
-repair leaves JAX, through a callback to its compiled kernel. A search that judges batch after batch on one machine
-calls `rollout`, the same step without the round trip, with the judge its model has: analytical, or measured on silicon.
+`reset`, `observe` and `step` are pure: jit them, vmap them over actions, keys, or parameters of the
+package. Only the repair leaves JAX, through a callback to its compiled kernel. A search that judges
+batch after batch on one machine calls `rollout`, the same step without the round trip, with the
+judge its model has: analytical, or measured on silicon.
 """
 
 from functools import cached_property, partial
@@ -37,24 +40,27 @@ class PackageState(NamedTuple):
 
     work: GraphWork  # What every op and tensor costs; traced.
     package: ChipPackage  # The chips; all its parameters but their number are traced.
-    assignment: jax.Array  # [N] int32 chip of each op, the repaired partition; -1 before the first step.
+    # [N] int32 chip of each op, the repaired partition; -1 before the first step.
+    assignment: jax.Array
 
 
 class PartitionEnv:
     """One graph to partition, as a decision process of one step. No number in a state is NaN.
 
     - Reset: `reset`, a package in place of the model's where one is given; no randomness.
-    - Step: `step`, a chip or a distribution over chips for every op, and a key for the repair; the same key, the same
-      result.
+    - Step: `step`, a chip or a distribution over chips for every op, and a key for the repair; the
+      same key, the same result.
     - Observe: `observe`, attributes of ops and edges.
-    - Mask: none, since the repair makes every candidate valid; a chip that is not there changes nothing and earns
-      nothing.
-    - Reward: throughput by the analytical model, results per second; `unit` is that of the naive greedy.
+    - Mask: none, since the repair makes every candidate valid; a chip that is not there changes
+      nothing and earns nothing.
+    - Reward: throughput by the analytical model, results per second; `unit` is that of the naive
+      greedy.
     - Termination: after the step.
     - Units: results per second, seconds, bytes.
 
     Args:
-      model: the graph, without groups (a task's model has one op for each), a package, and what judges a partition in
+      model: the graph, without groups (a task's model has one op for each), a package, and what
+        judges a partition in
         `rollout`: `ChipModel` or `SiliconModel`.
       arrays: of the repair, where they are known already.
       start: where a policy's samples begin; nowhere where None.
@@ -86,21 +92,27 @@ class PartitionEnv:
         return move_arrays(self.model)
 
     def reset(self, package: ChipPackage | None = None) -> PackageState:
-        """The graph on a package of as many chips as the model's, the model's own where None; no op has a chip."""
+        """The graph on a package of as many chips as the model's, the model's own where None; no op
+        has a chip."""
         package = self.model.package if package is None else package
         if package.chips != self.chips:
-            raise InputError("environment", "package", f"has {package.chips} chips, the environment {self.chips}")
+            raise InputError(
+                "environment", "package", f"has {package.chips} chips, the environment {self.chips}"
+            )
         return PackageState(self.model.work, package, jnp.full(self.num_ops, -1, jnp.int32))
 
     def observe(self, state: PackageState) -> GraphFeatures:
-        """The observation of a policy: every op relative to an even share of the package, the edges; `ops` varies."""
+        """The observation of a policy: every op relative to an even share of the package, the
+        edges; `ops` varies."""
         return graph_features(self.graph, state.work, state.package, jnp)
 
-    def step(self, state: PackageState, action: jax.Array, key: jax.Array) -> tuple[PackageState, jax.Array]:
+    def step(
+        self, state: PackageState, action: jax.Array, key: jax.Array
+    ) -> tuple[PackageState, jax.Array]:
         """(state with the repaired partition, [] its throughput in results per second).
 
-        An illegal action changes nothing and earns nothing: a candidate with a chip that is not there, weights that are
-        negative, not finite or all 0 of some op.
+        An illegal action changes nothing and earns nothing: a candidate with a chip that is not
+        there, weights that are negative, not finite or all 0 of some op.
 
         Args:
           action: [N] int candidate for Algorithm 2, or [N, C] float distributions for Algorithm 1.
@@ -114,7 +126,10 @@ class PartitionEnv:
         kinds = {(self.num_ops,): jnp.integer, (self.num_ops, self.chips): jnp.number}
         if not jnp.issubdtype(action.dtype, kinds.get(one, np.void)) or key.shape != (2,):
             given = f"{action.dtype} of shape {one} with a key of shape {key.shape}"
-            wanted = f"[{self.num_ops}] integers or [{self.num_ops}, {self.chips}] numbers, and a key [2]"
+            wanted = (
+                f"[{self.num_ops}] integers or [{self.num_ops}, {self.chips}] numbers, and a"
+                " key [2]"
+            )
             raise InputError("environment", "action", f"expected {wanted}, got {given}")
         if len(one) == 1:
             legal = ((action >= 0) & (action < self.chips)).all()
@@ -133,8 +148,8 @@ class PartitionEnv:
     def rollout(
         self, actions: np.ndarray, rng: np.random.Generator, count: int | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Partitions [B, N] int32, valid ones, of a batch of actions; [B] float64 their throughput as the model judges
-        it; [B, C] float64 seconds of each chip.
+        """Partitions [B, N] int32, valid ones, of a batch of actions; [B] float64 their throughput
+        as the model judges it; [B, C] float64 seconds of each chip.
 
         Args:
           actions: [B, N] candidates, or [B, N, C] distributions.
@@ -142,15 +157,23 @@ class PartitionEnv:
         """
         partitions = self.repair(actions[:count], rng)
         judged = [self.model.judged(row) for row in partitions]
-        return partitions, np.array([value for value, _ in judged]), np.stack([latencies for _, latencies in judged])
+        return (
+            partitions,
+            np.array([value for value, _ in judged]),
+            np.stack([latencies for _, latencies in judged]),
+        )
 
     def repair(self, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """[B, N] int32 valid partitions of [B, N] candidates (Algorithm 2) or [B, N, C] distributions (Algorithm 1)."""
+        """[B, N] int32 valid partitions of [B, N] candidates (Algorithm 2) or [B, N, C]
+        distributions (Algorithm 1)."""
         if actions.ndim == 2:
             return self._repair(mode="fix", candidates=actions, rng=rng, count=len(actions))
         return self._repair(mode="sample", weights=actions, rng=rng, count=len(actions))
 
     def _rows(self, actions: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """Each row by its own key, so that it does not matter what it is batched with."""
-        rows = [self.repair(a[None], np.random.default_rng(k))[0] for a, k in zip(actions, keys.reshape(-1, 2))]
+        rows = [
+            self.repair(a[None], np.random.default_rng(k))[0]
+            for a, k in zip(actions, keys.reshape(-1, 2))
+        ]
         return np.stack(rows).reshape(*keys.shape[:-1], self.num_ops)

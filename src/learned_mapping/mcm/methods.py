@@ -13,8 +13,19 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError, expect_choice, expect_type, expect_whole
 from learned_mapping.hardware.chip_package import LEAST_S, ChipModel, ChipPackage, check_package
 from learned_mapping.mcm.agent.config import AgentConfig
-from learned_mapping.mcm.bounds.optimum import TooManyIdealsError, bisection, ideals_of, lower_bound, optimum
-from learned_mapping.mcm.partition import Partition, make_partition, partition_to_json, read_partition
+from learned_mapping.mcm.bounds.optimum import (
+    TooManyIdealsError,
+    bisection,
+    ideals_of,
+    lower_bound,
+    optimum,
+)
+from learned_mapping.mcm.partition import (
+    Partition,
+    make_partition,
+    partition_to_json,
+    read_partition,
+)
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.rules.constraints import is_valid, obeys_pins
@@ -26,7 +37,17 @@ from learned_mapping.mcm.searches.even_cut import balanced_start
 from learned_mapping.mcm.searches.greedy import careful_greedy, naive_greedy
 from learned_mapping.mcm.searches.moves import climb
 from learned_mapping.mcm.validate import validate
-from learned_mapping.problem import EXACT, PAPER, RULE, SEARCH, Method, Outcome, Problem, Result, read_graph_file
+from learned_mapping.problem import (
+    EXACT,
+    PAPER,
+    RULE,
+    SEARCH,
+    Method,
+    Outcome,
+    Problem,
+    Result,
+    read_graph_file,
+)
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
 
@@ -34,14 +55,31 @@ SAMPLES = 1000  # Partitions every search may evaluate unless told otherwise.
 STARTS = ("greedy-careful",)
 ENGINE, CP_SAT, NEAREST = "engine", "cp-sat", "cp-sat-nearest"
 REPAIRS = (ENGINE, CP_SAT, NEAREST)
-NO_REPAIR = ("greedy-naive", "greedy-careful", "optimum", "cp-sat", "climb", "unconstrained", "even-cut",
-             "random-balanced", "class-search")  # fmt: skip
+NO_REPAIR = (
+    "greedy-naive",
+    "greedy-careful",
+    "optimum",
+    "cp-sat",
+    "climb",
+    "unconstrained",
+    "even-cut",
+    "random-balanced",
+    "class-search",
+)
 """Methods that repair nothing."""
 SCRATCH, ZERO_SHOT, FINE_TUNED, FROZEN = "scratch", "zeroshot", "finetune", "frozen"
-BALANCED: dict[str, Any] = {"credit": "exact", "rollouts": 10, "minibatches": 2, "epochs": 4, "learning_rate": 3e-3}
-"""Settings of `agent.config` of a policy that begins at near-balanced partitions; chosen on the validation graphs."""
+BALANCED: dict[str, Any] = {
+    "credit": "exact",
+    "rollouts": 10,
+    "minibatches": 2,
+    "epochs": 4,
+    "learning_rate": 3e-3,
+}
+"""Settings of `agent.config` of a policy that begins at near-balanced partitions; chosen on the
+validation graphs."""
 FOLLOW = 0.5
-"""The share of a batch that begins at the best partition so far, where a policy begins at partitions."""
+"""The share of a batch that begins at the best partition so far, where a policy begins at
+partitions."""
 
 
 class Task:
@@ -50,22 +88,29 @@ class Task:
     Args:
       graph, package: what is partitioned, and over what.
       start: ``greedy-careful`` gives a search that partition as its first sample; None nothing.
-      repair: who makes a candidate valid, the compiled ``engine`` or ``cp-sat``, for graphs of some hundred ops;
-        ``cp-sat-nearest`` takes the valid partition that changes the fewest ops where the others FIX.
+      repair: who makes a candidate valid, the compiled ``engine`` or ``cp-sat``, for graphs of some
+        hundred ops; ``cp-sat-nearest`` takes the valid partition that changes the fewest ops where
+        the others FIX.
       pretraining: which of the shipped policies a trained one is.
       settings: of a policy from scratch, fields of `agent.config` that differ from the profile's.
 
-    Methods see `model`, whose graph has one op for each class of ops that a group ties together (`rules.pins`);
-    `partition` tells the whole graph's ops their chips.
+    Methods see `model`, whose graph has one op for each class of ops that a group ties together
+    (`rules.pins`); `partition` tells the whole graph's ops their chips.
 
     Raises:
-      InputError: an op is fixed to a chip that is not there, or ops that have to share one are fixed to different ones.
+      InputError: an op is fixed to a chip that is not there, or ops that have to share one are
+        fixed to different ones.
     """
 
     def __init__(
-        self, graph: ComputationGraph, package: ChipPackage, start: str | None = None, repair: str = ENGINE,
-        pretraining: int = 0, **settings: Any,
-    ):  # fmt: skip
+        self,
+        graph: ComputationGraph,
+        package: ChipPackage,
+        start: str | None = None,
+        repair: str = ENGINE,
+        pretraining: int = 0,
+        **settings: Any,
+    ):
         expect_choice(repair, REPAIRS, "repair")
         self.graph, self.start, self.model = graph, start, ChipModel(graph, package)
         self._repair, self.settings, self.pretraining = repair, settings, pretraining
@@ -73,8 +118,12 @@ class Task:
         if self._label is not None:
             small, self._leader = contracted(graph, self._label, self.model.op_seconds)
             self.model = ChipModel(small, package)
-        for op in np.flatnonzero([] if graph.op_chip is None else graph.op_chip >= package.chips).tolist():
-            fault = f"{graph.op_chip[op]} is outside [0, {package.chips - 1}], the chips of the package"
+        for op in np.flatnonzero(
+            [] if graph.op_chip is None else graph.op_chip >= package.chips
+        ).tolist():
+            fault = (
+                f"{graph.op_chip[op]} is outside [0, {package.chips - 1}], the chips of the package"
+            )
             raise InputError(graph.name, f"ops[{op}].chip", fault)
 
     @cached_property
@@ -82,7 +131,8 @@ class Task:
         return repair_arrays(self.model.graph)
 
     def check(self) -> None:
-        """Raises `InputError` where no partition under the chain rule has every fixed op on its chip."""
+        """Raises `InputError` where no partition under the chain rule has every fixed op on its
+        chip."""
         if self.model.graph.op_chip is not None:
             self.arrays  # noqa: B018
 
@@ -93,27 +143,41 @@ class Task:
             return partial(repair_batch, self.arrays, self.model.package.chips)
         from learned_mapping.mcm.repair.cp_sat import cp_sat_batch, nearest_batch
 
-        batch, chips = nearest_batch if self._repair == NEAREST else cp_sat_batch, self.model.package.chips
+        batch, chips = (
+            nearest_batch if self._repair == NEAREST else cp_sat_batch,
+            self.model.package.chips,
+        )
         return partial(batch, self.model.graph, chips)
 
     def partition(self, assignment: np.ndarray) -> Partition:
-        """Chips of the ops of the model's graph as a partition of the whole one, which can draw itself."""
+        """Chips of the ops of the model's graph as a partition of the whole one, which can draw
+        itself."""
         package, num_ops = self.model.package, self.model.graph.num_ops
         if np.shape(assignment) != (num_ops,):
-            raise InputError("partition", "assignment", f"shape {np.shape(assignment)}, expected ({num_ops},)")
+            raise InputError(
+                "partition", "assignment", f"shape {np.shape(assignment)}, expected ({num_ops},)"
+            )
         whole = assignment if self._label is None else assignment[self._label]
         return make_partition(whole, package.chips).on(self.graph, package)
 
     def valid(self, solution: Partition) -> np.ndarray | None:
-        """The chips of the ops of the model's graph; None where a rule is broken. Raises `InputError` where the
-        partition is another graph's."""
+        """The chips of the ops of the model's graph; None where a rule is broken. Raises
+        `InputError` where the partition is another graph's."""
         whole, graph = solution.assignment, self.graph
         if len(whole) != graph.num_ops:
-            raise InputError("partition", "assignment", f"{len(whole)} chips for {graph.num_ops} ops")
-        return whole[self._leader] if is_valid(whole, graph.op_edges) and obeys_pins(whole, graph) else None
+            raise InputError(
+                "partition", "assignment", f"{len(whole)} chips for {graph.num_ops} ops"
+            )
+        return (
+            whole[self._leader]
+            if is_valid(whole, graph.op_edges) and obeys_pins(whole, graph)
+            else None
+        )
 
 
-def ruled(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Generator, Budget], Outcome]:
+def ruled(
+    rule: Callable[[Task], np.ndarray],
+) -> Callable[[Task, np.random.Generator, Budget], Outcome]:
     """A method from a rule, which gives [N] chips."""
 
     def run(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
@@ -128,8 +192,8 @@ def ruled(rule: Callable[[Task], np.ndarray]) -> Callable[[Task, np.random.Gener
 def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], Outcome]:
     """A method from a search (task, randomness, budget) -> [N] chips or ([N] chips, more).
 
-    It judges the task's start first, where there is one, and ends with the better of both; where ops are fixed and no
-    sample stands behind what it ends with, with the even cut.
+    It judges the task's start first, where there is one, and ends with the better of both; where
+    ops are fixed and no sample stands behind what it ends with, with the even cut.
     """
 
     def run(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
@@ -150,7 +214,8 @@ def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], 
 
 
 def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
-    """Within a time, half of it for the ideals; then CP-SAT, the cheaper, says where the bisection begins."""
+    """Within a time, half of it for the ideals; then CP-SAT, the cheaper, says where the bisection
+    begins."""
     model, start, low = task.model, None, 0.0
     ideals = ideals_of(model, stop=lambda: budget.spent(0.5))
     if budget.limit_s is not None and is_small_enough(model.graph, model.package.chips):
@@ -167,7 +232,9 @@ def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
     start = careful_greedy(task.model)
     budget.record(task.model.throughput(start))
     left = None if budget.limit_s is None else max(budget.limit_s - budget.seconds, 0.1)
-    outcome = fastest_partition(task.model, seconds=left, seed=int(rng.integers(2**31)), start=start)
+    outcome = fastest_partition(
+        task.model, seconds=left, seed=int(rng.integers(2**31)), start=start
+    )
     extra = {"bound_s": lower_bound(task.model)}
     if outcome.optimal or outcome.bound > 0.0:
         extra |= {"chain_bound_s": max(outcome.bound, 0.0), "optimal": float(outcome.optimal)}
@@ -177,9 +244,14 @@ def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
 
 
 def _learn(
-    kind: str, balanced: bool, more: dict[str, Any], profile: str,
-    task: Task, rng: np.random.Generator, budget: Budget,
-) -> np.ndarray:  # fmt: skip
+    kind: str,
+    balanced: bool,
+    more: dict[str, Any],
+    profile: str,
+    task: Task,
+    rng: np.random.Generator,
+    budget: Budget,
+) -> np.ndarray:
     """The paper's policy over chips. What takes long to import is imported here."""
     from learned_mapping.learning.loop import seed_of
     from learned_mapping.mcm.agent.checkpoints import shipped
@@ -201,8 +273,13 @@ def _learn(
         else:
             config, parameters = shipped(task.pretraining, balanced)
             policy, learned = make_policy(config), fresh_optimiser(config, parameters)
-    name = f"{kind} {balanced} {more} {profile} {task.settings} {task.graph.digest} {task.model.package} {seed_of(rng)}"
-    return learn(policy, learned, env, rng, budget, learning=kind not in (ZERO_SHOT, FROZEN), name=name)[0]
+    name = (
+        f"{kind} {balanced} {more} {profile} {task.settings} {task.graph.digest}"
+        f" {task.model.package} {seed_of(rng)}"
+    )
+    return learn(
+        policy, learned, env, rng, budget, learning=kind not in (ZERO_SHOT, FROZEN), name=name
+    )[0]
 
 
 METHODS: dict[str, Method] = {
@@ -218,59 +295,114 @@ METHODS: dict[str, Method] = {
         RULE,
         random=False,
     ),
-    "optimum": Method("exact under the chain rule: dynamic programming over ideals", _optimum, EXACT, random=False),
-    "cp-sat": Method("constraint programming under the chain rule, from the careful greedy", searched(_cp_sat)),
+    "optimum": Method(
+        "exact under the chain rule: dynamic programming over ideals", _optimum, EXACT, random=False
+    ),
+    "cp-sat": Method(
+        "constraint programming under the chain rule, from the careful greedy", searched(_cp_sat)
+    ),
     "random": Method(
         "uniform distributions, repaired by SAMPLE",
-        searched(lambda task, rng, budget: stochastic.random_search(task.model, task.repair, rng, budget)),
+        searched(
+            lambda task, rng, budget: stochastic.random_search(task.model, task.repair, rng, budget)
+        ),
     ),
     "sa": Method(
         "simulated annealing over the distributions, repaired by SAMPLE",
-        searched(lambda task, rng, budget: stochastic.annealing(task.model, task.repair, rng, budget)),
+        searched(
+            lambda task, rng, budget: stochastic.annealing(task.model, task.repair, rng, budget)
+        ),
     ),
     "sa-balanced": Method(
         "simulated annealing that begins at the even cut of the model's costs",
-        searched(lambda task, *rest: stochastic.annealing_from_balance(task.model, task.arrays, task.repair, *rest)),
+        searched(
+            lambda task, *rest: stochastic.annealing_from_balance(
+                task.model, task.arrays, task.repair, *rest
+            )
+        ),
     ),
     "climb": Method(
-        "the best single move by the model's latencies, again and again, from near-balanced partitions",
+        "the best single move by the model's latencies, again and again, from near-balanced"
+        " partitions",
         searched(lambda task, rng, budget: climb(task.model, task.arrays, rng, budget)),
     ),
     "unconstrained": Method(
         "uniform random chips without a solver; invalid ones are worth nothing",
-        searched(lambda task, rng, budget: stochastic.unconstrained_search(task.model, rng, budget)),
+        searched(
+            lambda task, rng, budget: stochastic.unconstrained_search(task.model, rng, budget)
+        ),
     ),
 }
 """The methods by name, in the order of the tables, but for those of `all_methods`."""
 LEARNERS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
-    "rl": ("the paper's policy over chips, PPO from scratch, a credit for each op", SCRATCH, False, {}),
-    "rl-sample-credit": ("the same with one advantage for all ops of a sample", SCRATCH, False, {"credit": "sample"}),
-    "rl-balanced": ("a policy of moves from near-balanced partitions and from the best so far", SCRATCH, True, {}),
-    "rl-balanced-frozen": ("the same start, moves and repair without learning: its control", FROZEN, True, {}),
-    "zeroshot": ("the paper's policy, trained on other graphs, sampled as it is", ZERO_SHOT, False, {}),
+    "rl": (
+        "the paper's policy over chips, PPO from scratch, a credit for each op",
+        SCRATCH,
+        False,
+        {},
+    ),
+    "rl-sample-credit": (
+        "the same with one advantage for all ops of a sample",
+        SCRATCH,
+        False,
+        {"credit": "sample"},
+    ),
+    "rl-balanced": (
+        "a policy of moves from near-balanced partitions and from the best so far",
+        SCRATCH,
+        True,
+        {},
+    ),
+    "rl-balanced-frozen": (
+        "the same start, moves and repair without learning: its control",
+        FROZEN,
+        True,
+        {},
+    ),
+    "zeroshot": (
+        "the paper's policy, trained on other graphs, sampled as it is",
+        ZERO_SHOT,
+        False,
+        {},
+    ),
     "finetune": ("the paper's policy, trained on other graphs, PPO goes on", FINE_TUNED, False, {}),
-    "zeroshot-balanced": ("the policy of moves, trained on other graphs, sampled as it is", ZERO_SHOT, True, {}),
-    "finetune-balanced": ("the policy of moves, trained on other graphs, PPO goes on", FINE_TUNED, True, {}),
+    "zeroshot-balanced": (
+        "the policy of moves, trained on other graphs, sampled as it is",
+        ZERO_SHOT,
+        True,
+        {},
+    ),
+    "finetune-balanced": (
+        "the policy of moves, trained on other graphs, PPO goes on",
+        FINE_TUNED,
+        True,
+        {},
+    ),
 }
-"""Name -> description, how it starts, whether it begins about the even cut, and settings that differ."""
+"""Name -> description, how it starts, whether it begins about the even cut, and settings that
+differ."""
 VERSIONS = {"rl": 2}
 """The second has a credit per op."""
 
 
 def all_methods(profile: str = "full") -> dict[str, Method]:
-    """Every method; the profile is the size of a network that starts from scratch: quick, full or paper.
+    """Every method; the profile is the size of a network that starts from scratch: quick, full or
+    paper.
 
-    A task's model is both what a method knows and what judges its partitions; where `throughput` is measured, as that
-    of `hardware.silicon.SiliconModel` is, a learner learns from measurements.
+    A task's model is both what a method knows and what judges its partitions; where `throughput` is
+    measured, as that of `hardware.silicon.SiliconModel` is, a learner learns from measurements.
     """
 
-    def learner(name: str, description: str, kind: str, balanced: bool, more: dict[str, Any]) -> Method:
+    def learner(
+        name: str, description: str, kind: str, balanced: bool, more: dict[str, Any]
+    ) -> Method:
         run = searched(partial(_learn, kind, balanced, more, profile))
         return Method(
             description,
             run,
             SEARCH if kind == FROZEN else PAPER,
-            prepare=lambda task, rng: run(task, rng, Budget(samples=1 + AgentConfig.rollouts)),  # a batch, and a start
+            # a batch, and a start
+            prepare=lambda task, rng: run(task, rng, Budget(samples=1 + AgentConfig.rollouts)),
             resumable=kind not in (ZERO_SHOT, FROZEN),
             version=VERSIONS.get(name, 1),
         )
@@ -304,7 +436,8 @@ class Partitioning(Problem):
         repair: str = ENGINE,
         iterations: int | None = None,
     ) -> Task:
-        """The graph as it is: `fold.fold_cheap_sources` first, where cheap tensors are used everywhere.
+        """The graph as it is: `fold.fold_cheap_sources` first, where cheap tensors are used
+        everywhere.
 
         Args:
           chips: C, on the default package.
@@ -317,7 +450,11 @@ class Partitioning(Problem):
         if start is not None:
             expect_choice(start, STARTS, "start")
         package = ChipPackage(chips=chips) if package is None else package
-        settings = {} if iterations is None else {"iterations": expect_whole(iterations, "iterations", "", 1, 64)}
+        settings = (
+            {}
+            if iterations is None
+            else {"iterations": expect_whole(iterations, "iterations", "", 1, 64)}
+        )
         return Task(instance, check_package(package), start, repair, **settings)
 
     def toy(self, task: Task) -> Task:
@@ -329,7 +466,8 @@ class Partitioning(Problem):
         return self.task(graph, chips=2, repair=task._repair)
 
     def metrics(self, task: Task, solution: Partition) -> dict[str, float]:
-        """``throughput`` (results per second; 0 where invalid), ``runtime_s`` and ``chips_used``."""
+        """``throughput`` (results per second; 0 where invalid), ``runtime_s`` and
+        ``chips_used``."""
         metrics = {"chips_used": float(solution.chips_used), "throughput": 0.0}
         if (assignment := task.valid(solution)) is not None:
             runtime = task.model.runtime(assignment)
@@ -345,9 +483,12 @@ class Partitioning(Problem):
         return validate(task.graph, solution, task.model.package, listed=listed)
 
     def users(self, option: str) -> tuple[str, ...] | None:
-        """Nothing repairs a rule's partition; Eq. 7 is of a policy over chips; an exact method starts nowhere."""
+        """Nothing repairs a rule's partition; Eq. 7 is of a policy over chips; an exact method
+        starts nowhere."""
         if option == "start":
-            return tuple(name for name, method in self.methods().items() if method.kind not in (RULE, EXACT))
+            return tuple(
+                name for name, method in self.methods().items() if method.kind not in (RULE, EXACT)
+            )
         if option == "repair":
             return tuple(name for name in self.methods() if name not in NO_REPAIR)
         return ("rl", "rl-sample-credit") if option == "iterations" else None
@@ -370,7 +511,9 @@ class Partitioning(Problem):
 
     def instead_of_optimum(self, task: Task) -> str:
         """The method for a graph that is too wide for the optimum."""
-        return "cp-sat" if is_small_enough(task.graph, task.model.package.chips) else "greedy-careful"
+        return (
+            "cp-sat" if is_small_enough(task.graph, task.model.package.chips) else "greedy-careful"
+        )
 
     def hints(self, task: Task, solution: Partition) -> list[str]:
         used, chips = solution.chips_used, task.model.package.chips
@@ -380,7 +523,11 @@ class Partitioning(Problem):
             folded = fold_cheap_sources(fold_weights(task.graph)).num_ops < task.graph.num_ops
         except InputError:  # folded, an op would have more than a graph can say
             folded = False
-        advice = "; --fold puts weights and cheap shared ops where they are used, and may use more" if folded else ""
+        advice = (
+            "; --fold puts weights and cheap shared ops where they are used, and may use more"
+            if folded
+            else ""
+        )
         return [f"{used} of {chips} chips are used{advice}"]
 
 
@@ -397,7 +544,8 @@ def solve(
     repair: str = ENGINE,
     **limits: Any,
 ) -> Result:
-    """Partitions `graph`; options as in `Partitioning.task`, limits and errors as in `problem.solve`.
+    """Partitions `graph`; options as in `Partitioning.task`, limits and errors as in
+    `problem.solve`.
 
     Raises:
       TooManyIdealsError: method ``optimum`` on a graph too wide for it.
@@ -405,4 +553,6 @@ def solve(
     PROBLEM.method(method)  # complains of an unknown one
     expect_choice(repair, REPAIRS, "repair")
     PROBLEM.refuse(method, ["start"] * (start is not None) + ["repair"] * (repair != ENGINE))
-    return problem.solve(PROBLEM, PROBLEM.task(graph, chips, package, start, repair), method, **limits)
+    return problem.solve(
+        PROBLEM, PROBLEM.task(graph, chips, package, start, repair), method, **limits
+    )

@@ -16,7 +16,8 @@ from learned_mapping.programs.json_io import read_json
 
 @dataclass(frozen=True, eq=False)
 class Partition(DrawnOn):
-    """The function f of paper 2: V -> {0, ..., C - 1}. It may break the rules; `mcm.validate` says whether it does.
+    """The function f of paper 2: V -> {0, ..., C - 1}. It may break the rules; `mcm.validate` says
+    whether it does.
 
     Raises:
       InputError: the chips of the ops are no integers of 32 bits, or the number of chips is none.
@@ -26,8 +27,12 @@ class Partition(DrawnOn):
     chips: int  # C, the number of chips there are.
 
     def __post_init__(self):
-        object.__setattr__(self, "assignment", whole_array(self.assignment, "partition", "assignment", np.int32))
-        object.__setattr__(self, "chips", expect_whole(self.chips, "partition", "chips", 1, MAX_CHIPS))
+        object.__setattr__(
+            self, "assignment", whole_array(self.assignment, "partition", "assignment", np.int32)
+        )
+        object.__setattr__(
+            self, "chips", expect_whole(self.chips, "partition", "chips", 1, MAX_CHIPS)
+        )
 
     @property
     def chips_used(self) -> int:
@@ -35,12 +40,15 @@ class Partition(DrawnOn):
 
 
 def make_partition(assignment: Any, chips: int) -> Partition:
-    """A partition of N chip ids; raises `InputError` where one is not in 0..chips-1, or no integer."""
+    """A partition of N chip ids; raises `InputError` where one is not in 0..chips-1, or no
+    integer."""
     partition = Partition(assignment, chips)
     array = partition.assignment
     bad = np.flatnonzero((array < 0) | (array >= chips))
     if len(bad):
-        raise InputError("partition", f"assignment[{bad[0]}]", f"{array[bad[0]]} is outside [0, {chips - 1}]")
+        raise InputError(
+            "partition", f"assignment[{bad[0]}]", f"{array[bad[0]]} is outside [0, {chips - 1}]"
+        )
     return partition
 
 

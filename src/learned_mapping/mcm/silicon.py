@@ -1,4 +1,5 @@
-"""Paper 2's silicon as a problem of its own over the same graphs: every sample is a noisy measurement."""
+"""Paper 2's silicon as a problem of its own over the same graphs: every sample is a noisy
+measurement."""
 
 import copy
 from collections.abc import Mapping
@@ -20,7 +21,9 @@ from learned_mapping.verdict import LISTED, Verdict
 
 EXTRA_METHODS: dict[str, Method] = {
     "even-cut": Method(
-        "the even cut of the model's costs", ruled(lambda task: balanced_start(task.model, task.arrays)), RULE
+        "the even cut of the model's costs",
+        ruled(lambda task: balanced_start(task.model, task.arrays)),
+        RULE,
     ),
     "random-balanced": Method(
         "even cuts of random orders by perturbed costs",
@@ -35,7 +38,8 @@ EXTRA_METHODS: dict[str, Method] = {
 
 
 class SiliconTask(Task):
-    """A graph on simulated chips. `model` knows the analytical costs; in a run its throughput is measured (`begin`).
+    """A graph on simulated chips. `model` knows the analytical costs; in a run its throughput is
+    measured (`begin`).
 
     Raises:
       InputError: a graph with groups, whose ops run one by one here; or as `Task` does.
@@ -50,7 +54,8 @@ class SiliconTask(Task):
 
 
 class PartitioningOnSilicon(Partitioning):
-    """Paper 2 on the simulated chips; the methods are those of the analytical model and those that cut evenly."""
+    """Paper 2 on the simulated chips; the methods are those of the analytical model and those that
+    cut evenly."""
 
     def beside(self, task: Task) -> tuple[str, dict[str, float]]:
         """Nothing: what is measured there costs samples."""
@@ -60,20 +65,34 @@ class PartitioningOnSilicon(Partitioning):
         return all_methods(profile) | EXTRA_METHODS
 
     def task(
-        self, instance: ComputationGraph, chips: int = 36, package: ChipPackage | None = None, start: str | None = None,
-        repair: str = ENGINE, iterations: int | None = None, pretraining: int = 0,
-    ) -> SiliconTask:  # fmt: skip
+        self,
+        instance: ComputationGraph,
+        chips: int = 36,
+        package: ChipPackage | None = None,
+        start: str | None = None,
+        repair: str = ENGINE,
+        iterations: int | None = None,
+        pretraining: int = 0,
+    ) -> SiliconTask:
         expect_type(instance, ComputationGraph, "graph")
         if start is not None:
             raise InputError("--start", "", "is for the analytical model")
         package = silicon_package(chips) if package is None else package
-        settings = {} if iterations is None else {"iterations": expect_whole(iterations, "iterations", "", 1, 64)}
+        settings = (
+            {}
+            if iterations is None
+            else {"iterations": expect_whole(iterations, "iterations", "", 1, 64)}
+        )
         return SiliconTask(instance, package, repair=repair, pretraining=pretraining, **settings)
 
     def unseen(self, method: str) -> str:
-        """Silicon, where a method goes by the costs of the model and measures only what it ends with."""
+        """Silicon, where a method goes by the costs of the model and measures only what it ends
+        with."""
         blind = method == "cp-sat" or self.method(method).kind in (RULE, EXACT)
-        return f"{method} goes by the cost model: it never sees the simulated chips, which judge what it finds" * blind
+        return (
+            f"{method} goes by the cost model: it never sees the simulated chips, which judge what"
+            " it finds" * blind
+        )
 
     def begin(self, task: SiliconTask, seed: int) -> tuple[SiliconTask, np.random.Generator]:
         plan_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
@@ -82,12 +101,17 @@ class PartitioningOnSilicon(Partitioning):
         return measured, np.random.default_rng(plan_seed)
 
     def metrics(self, task: SiliconTask, solution: Partition) -> dict[str, float]:
-        """``silicon_throughput``, without noise and 0 where the partition cannot run, and ``chips_used``."""
+        """``silicon_throughput``, without noise and 0 where the partition cannot run, and
+        ``chips_used``."""
         task.valid(solution)  # complains of another graph's
-        throughput = validate_on_silicon(solution, task.silicon).costs.get("silicon_throughput", 0.0)
+        throughput = validate_on_silicon(solution, task.silicon).costs.get(
+            "silicon_throughput", 0.0
+        )
         return {"silicon_throughput": throughput, "chips_used": float(solution.chips_used)}
 
-    def validate(self, task: SiliconTask, solution: Partition, listed: int | None = LISTED) -> Verdict:
+    def validate(
+        self, task: SiliconTask, solution: Partition, listed: int | None = LISTED
+    ) -> Verdict:
         return validate_on_silicon(solution, task.silicon, listed=listed)
 
 

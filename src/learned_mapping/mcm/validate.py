@@ -1,9 +1,11 @@
-"""Is this partition allowed, and what does it cost? Written from paper 2's equations; shares no code with a method.
+"""Is this partition allowed, and what does it cost? Written from paper 2's equations; shares no
+code with a method.
 
-Plain Python over every edge, chip and tensor. Eq. 4 asks that the longest path between two chips that an edge joins be
-that edge: it is broken where another way leads from the one to the other, which sets of the chips in reach tell. The
-costs follow the formula at the head of `hardware.chip_package`, tensor by tensor and link by link. On silicon
-they follow the equations of `hardware.silicon`; a test holds the compiled simulator to them.
+Plain Python over every edge, chip and tensor. Eq. 4 asks that the longest path between two chips
+that an edge joins be that edge: it is broken where another way leads from the one to the other,
+which sets of the chips in reach tell. The costs follow the formula at the head of
+`hardware.chip_package`, tensor by tensor and link by link. On silicon they follow the equations of
+`hardware.silicon`; a test holds the compiled simulator to them.
 """
 
 import math
@@ -38,15 +40,19 @@ def validate(
 
     Args:
       package: the chips; `ChipPackage` with the partition's number of chips when None.
-      memory: also demand that every chip's memory fits `ChipPackage.sram_bytes`, the dynamic constraint H of Eq. 5.
+      memory: also demand that every chip's memory fits `ChipPackage.sram_bytes`, the dynamic
+        constraint H of Eq. 5.
       listed: violations listed of each rule; all where None.
 
     Returns:
-      A verdict. Costs, where Eq. 2 holds: ``throughput`` (results per second), ``runtime_s``, ``chips_used``,
-      ``peak_bytes``, what the fullest chip holds at most: its weights and the tensors that live there.
+      A verdict. Costs, where Eq. 2 holds: ``throughput`` (results per second), ``runtime_s``,
+        ``chips_used``,
+      ``peak_bytes``, what the fullest chip holds at most: its weights and the tensors that live
+        there.
 
     Raises:
-      InputError: what is given is none of these, a package cannot be, or its rates are too low for a time in seconds.
+      InputError: what is given is none of these, a package cannot be, or its rates are too low for
+        a time in seconds.
     """
     expect_type(graph, ComputationGraph, "graph")
     expect_type(partition, Partition, "partition")
@@ -56,7 +62,9 @@ def validate(
     if len(f) != graph.num_ops:
         return Verdict((Violation("assignment", (), f"{len(f)} chips for {graph.num_ops} ops"),))
     broken = Violations(listed)
-    outside = [op for op, chip in enumerate(f) if not 0 <= chip < min(partition.chips, package.chips)]
+    outside = [
+        op for op, chip in enumerate(f) if not 0 <= chip < min(partition.chips, package.chips)
+    ]
     if outside:
         detail = f"there is no chip {f[outside[0]]}, only {min(partition.chips, package.chips)}"
         broken.add("assignment", [graph.op_names[op] for op in outside], detail)
@@ -71,7 +79,11 @@ def validate(
     together: dict[str, list[int]] = {}
     for op, chip in enumerate(fixed):
         if chip not in (-1, f[op]):
-            broken.add("fixed chip", (graph.op_names[op],), f"runs on chip {f[op]}, is fixed to chip {chip}")
+            broken.add(
+                "fixed chip",
+                (graph.op_names[op],),
+                f"runs on chip {f[op]}, is fixed to chip {chip}",
+            )
         if graph.op_group is not None and graph.op_group[op]:
             together.setdefault(graph.op_group[op], []).append(op)
     for group, ops in together.items():
@@ -82,7 +94,9 @@ def validate(
     used = set(f)
     for d in range(max(used)):
         if d not in used:
-            broken.add("Eq. 3 no skipping chips", (f"chip {d}",), f"runs no op, but chip {max(used)} does")
+            broken.add(
+                "Eq. 3 no skipping chips", (f"chip {d}",), f"runs no op, but chip {max(used)} does"
+            )
     _triangle(graph, f, edges, broken)
     if against:
         return Verdict(broken.all())
@@ -107,12 +121,14 @@ def validate(
 
 
 def _following(chip_edges: set[tuple[int, int]]) -> tuple[dict[int, list[int]], list[int]]:
-    """The chips each chip sends to, and an order of all in which a chip comes before those; empty where none is."""
+    """The chips each chip sends to, and an order of all in which a chip comes before those; empty
+    where none is."""
     following: dict[int, list[int]] = {}
     for a, b in chip_edges:
         following.setdefault(a, []).append(b)
     try:
-        return following, list(TopologicalSorter(following).static_order())[::-1]  # it has what each leads to first
+        # it has what each leads to first
+        return following, list(TopologicalSorter(following).static_order())[::-1]
     except CycleError:
         return following, []
 
@@ -132,7 +148,9 @@ def longest_path(chip_edges: set[tuple[int, int]], start: int) -> dict[int, floa
     return delta
 
 
-def _triangle(graph: ComputationGraph, f: list[int], edges: list[tuple[int, int]], broken: Violations) -> None:
+def _triangle(
+    graph: ComputationGraph, f: list[int], edges: list[tuple[int, int]], broken: Violations
+) -> None:
     rule = "Eq. 4 chip triangle"
     chip_edges = {(f[u], f[v]) for u, v in edges if f[u] != f[v]}
     following, order = _following(chip_edges)
@@ -154,7 +172,10 @@ def _triangle(graph: ComputationGraph, f: list[int], edges: list[tuple[int, int]
         if a != b and by_detour[a] >> b & 1 and not broken.full(rule):
             if a not in lengths:
                 lengths[a] = longest_path(chip_edges, a) or {}
-            detail = f"goes from chip {a} to chip {b}, which a path over {int(lengths[a][b])} chip edges joins too"
+            detail = (
+                f"goes from chip {a} to chip {b}, which a path over {int(lengths[a][b])} chip edges"
+                " joins too"
+            )
             broken.add(rule, (graph.op_names[u], graph.op_names[v]), detail)
 
 
@@ -187,24 +208,34 @@ def _chip_seconds(graph: ComputationGraph, f: list[int], package: ChipPackage) -
 
 def bytes_of_ops(graph: ComputationGraph) -> list[tuple[int, int, int]]:
     """Bytes of each op: those of tensors it touches, of those it makes, of weights it reads."""
-    touched, written, weights = [0] * graph.num_ops, [0] * graph.num_ops, graph.op_weight_bytes.tolist()
+    touched, written, weights = (
+        [0] * graph.num_ops,
+        [0] * graph.num_ops,
+        graph.op_weight_bytes.tolist(),
+    )
     for tensor, producer in enumerate(graph.tensor_producer.tolist()):
         size = int(graph.tensor_bytes[tensor])
         written[producer] += size
         for op in (producer, *graph.consumers(tensor).tolist()):
             touched[op] += size
-    for op, untouched in enumerate([] if graph.op_untouched_bytes is None else graph.op_untouched_bytes.tolist()):
+    for op, untouched in enumerate(
+        [] if graph.op_untouched_bytes is None else graph.op_untouched_bytes.tolist()
+    ):
         touched[op] = max(touched[op] - max(untouched - weights[op], 0), 0)
         weights[op] = max(weights[op] - untouched, 0)
     return list(zip(touched, written, weights))
 
 
-def validate_on_silicon(partition: Partition, silicon: Silicon, *, listed: int | None = LISTED) -> Verdict:
-    """The validator's verdict, and whether half of every chip's memory holds its tensors (H of Eq. 5).
+def validate_on_silicon(
+    partition: Partition, silicon: Silicon, *, listed: int | None = LISTED
+) -> Verdict:
+    """The validator's verdict, and whether half of every chip's memory holds its tensors (H of Eq.
+    5).
 
     Returns:
-      A verdict with the costs of `validate`; ``needed_bytes``, the memory that a chip must have here, twice the tensors
-      of the fullest; and ``silicon_throughput``, without noise, 0 where the partition does not fit.
+      A verdict with the costs of `validate`; ``needed_bytes``, the memory that a chip must have
+      here, twice the tensors of the fullest; and ``silicon_throughput``, without noise, 0 where the
+      partition does not fit.
     """
     graph, package = silicon.graph, silicon.package
     verdict = validate(graph, partition, package, listed=listed)
@@ -215,7 +246,9 @@ def validate_on_silicon(partition: Partition, silicon: Silicon, *, listed: int |
     broken = Violations(listed)
     for d in range(package.chips):
         if needed[d] > package.sram_bytes:
-            detail = f"needs {needed[d]} bytes, half of them for tensors, has {int(package.sram_bytes)}"
+            detail = (
+                f"needs {needed[d]} bytes, half of them for tensors, has {int(package.sram_bytes)}"
+            )
             broken.add("Eq. 5 on silicon", (f"chip {d}",), detail)
     runtime = max(*chip_s, *link_s)
     costs = {**verdict.costs, "needed_bytes": float(max(needed))}
@@ -241,12 +274,15 @@ def stages_by_definition(
         for link, sign in ((home, 1), (max(users, default=home), -1)):
             crossing[link] = (crossing[link][0] + sign * size, crossing[link][1] + sign)
     totals = zip(*(accumulate(column) for column in zip(*crossing)))
-    link_s = [size / package.link_bytes_per_s + count * parameters.message_s for size, count in totals][:chips]
+    link_s = [
+        size / package.link_bytes_per_s + count * parameters.message_s for size, count in totals
+    ][:chips]
     ops: list[list[int]] = [[] for _ in range(chips)]
     for op in graph.topological_order.tolist():
         ops[f[op]].append(op)
     rank = {op: i for mine in ops for i, op in enumerate(mine)}
-    last: dict[tuple[int, int], int] = {}  # (tensor, chip) -> place of its last use there in the chip's order
+    # (tensor, chip) -> place of its last use there in the chip's order
+    last: dict[tuple[int, int], int] = {}
     for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
         key = (tensor, f[consumer])
         last[key] = max(last.get(key, 0), rank[consumer])
@@ -269,7 +305,9 @@ def stages_by_definition(
     seconds = _op_seconds(graph, names, package, parameters)
     chip_s, needed = [], [2 * peak_bytes(chip) for chip in range(chips)]
     for chip in range(chips):
-        weights = sum(int(graph.op_weight_bytes[op]) for op in ops[chip] if graph.op_kinds[op] not in LOOKUPS)
+        weights = sum(
+            int(graph.op_weight_bytes[op]) for op in ops[chip] if graph.op_kinds[op] not in LOOKUPS
+        )
         compute, before = max(0.0, weights - package.sram_bytes / 2) / package.link_bytes_per_s, ""
         for op in ops[chip]:
             if graph.op_kinds[op] == "input" and graph.op_seconds is None:
@@ -286,7 +324,8 @@ def stages_by_definition(
 def _op_seconds(
     graph: ComputationGraph, names: list[str], package: ChipPackage, parameters: SiliconParameters
 ) -> list[float]:
-    """Seconds of each op by the name of its class; an input's count only where the graph brings times."""
+    """Seconds of each op by the name of its class; an input's count only where the graph brings
+    times."""
     seconds = []
     for op, (touched, writes, weights) in enumerate(bytes_of_ops(graph)):
         if graph.op_seconds is not None:
@@ -299,7 +338,9 @@ def _op_seconds(
             roofline += writes / package.link_bytes_per_s if table else 0.0
         if roofline > 0:
             slowdown = 1.0 if names[op] == "matrix" else getattr(parameters, names[op])
-            efficiency = (1 + parameters.half_efficiency_s / roofline) ** -parameters.efficiency_exponent
+            efficiency = (
+                1 + parameters.half_efficiency_s / roofline
+            ) ** -parameters.efficiency_exponent
             roofline = roofline * slowdown / efficiency
         seconds.append(roofline + parameters.launch_s)
     return seconds

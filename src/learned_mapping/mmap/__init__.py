@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "PROBLEM", "Game", "Mapping", "MemoryHierarchy", "env", "solve", "validate"]
 
 __getattr__, __dir__ = lazily(
-    __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", Game="rules.play", Mapping="mapping",
-    MemoryHierarchy="validate", ACTION_NAMES="rules.actions", all_dropped="mapping", mapping_of="rules.play",
-    toy_program="rules.actions", upper_bound="bounds.upper",
-)  # fmt: skip
+    __name__,
+    env="env",
+    solve="methods",
+    METHODS="methods",
+    PROBLEM="methods",
+    Game="rules.play",
+    Mapping="mapping",
+    MemoryHierarchy="validate",
+    ACTION_NAMES="rules.actions",
+    all_dropped="mapping",
+    mapping_of="rules.play",
+    toy_program="rules.actions",
+    upper_bound="bounds.upper",
+)

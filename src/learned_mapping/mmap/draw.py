@@ -21,7 +21,8 @@ def picture(program: Program, mapping: Mapping | None = None) -> Figure:
 
 
 def tensor_colour(tensor: int) -> tuple[float, float, float]:
-    """A colour per tensor; neighbours in number differ in hue and lightness, so that they can be told apart."""
+    """A colour per tensor; neighbours in number differ in hue and lightness, so that they can be
+    told apart."""
     # By the golden ratio, so that no two of many hues are near each other.
     hue = (tensor * 0.6180339887498949) % 1.0
     value = (0.92, 0.72, 0.82)[tensor % 3]
@@ -29,8 +30,8 @@ def tensor_colour(tensor: int) -> tuple[float, float, float]:
 
 
 def draw_layout(axes: Axes, program: Program, mapping: Mapping, *, labels: bool = False) -> None:
-    """Draws one rectangle per allocation: steps from left to right, offsets upwards, colour by tensor; with
-    `labels`, for small programs, its name in it."""
+    """Draws one rectangle per allocation: steps from left to right, offsets upwards, colour by
+    tensor; with `labels`, for small programs, its name in it."""
     scale, unit = byte_unit(program.fast_bytes)
     outline = program.num_buffers <= 1500
     rectangles, colours = [], []
@@ -42,7 +43,11 @@ def draw_layout(axes: Axes, program: Program, mapping: Mapping, *, labels: bool 
         colours.append(tensor_colour(tensor))
         if labels:
             axes.text(
-                (low + high) / 2, bottom + height / 2, written(program.tensor_names[tensor]), ha="center", va="center"
+                (low + high) / 2,
+                bottom + height / 2,
+                written(program.tensor_names[tensor]),
+                ha="center",
+                va="center",
             )
     if rectangles:
         # Beyond some thousands the picture holds their pixels, not their outlines.
@@ -50,17 +55,22 @@ def draw_layout(axes: Axes, program: Program, mapping: Mapping, *, labels: bool 
         look = {"edgecolors": "white", "linewidths": 0.3 if outline else 0.0, "rasterized": many}
         axes.add_collection(PatchCollection(rectangles, facecolors=colours, **look))
     top = program.fast_bytes / scale
-    axes.axhline(top, color=INK, linewidth=1.0, linestyle="--", label="capacity; a colour for each tensor")
+    axes.axhline(
+        top, color=INK, linewidth=1.0, linestyle="--", label="capacity; a colour for each tensor"
+    )
     axes.set(xlim=(0, program.num_instructions), ylim=(0, top * 1.04))
     axes.set(xlabel="logical time (instruction)", ylabel=f"offset in fast memory ({unit})")
     axes.grid(False)
 
 
 def layout(program: Program, mapping: Mapping) -> Figure:
-    """The paper's Figure 1: the memory layout of a mapped program; the dashed line is the capacity."""
+    """The paper's Figure 1: the memory layout of a mapped program; the dashed line is the
+    capacity."""
     figure, axes = new_figure(height=3.6)
     draw_layout(axes, program, mapping)
     placed = int(mapping.placed.sum())
-    axes.set_title(f"{written(program.name)}: {placed:,} of {program.num_buffers:,} buffers in fast memory")
+    axes.set_title(
+        f"{written(program.name)}: {placed:,} of {program.num_buffers:,} buffers in fast memory"
+    )
     figure.legend(loc="outside lower center")
     return figure

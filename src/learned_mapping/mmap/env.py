@@ -1,11 +1,14 @@
-"""The MMapGame of `rules` in JAX: pure `reset` and `step` of one game, for the caller to vmap and jit.
+"""The MMapGame of `rules` in JAX: pure `reset` and `step` of one game, for the caller to vmap and
+jit.
 
-The program is an argument (`EnvProgram`), so programs of equal shape share one compilation. Seconds are float64, as in
-the kernel, because Eq. 5 compares sums of supplies with demands: use everything here inside ``with exact():``.
+The program is an argument (`EnvProgram`), so programs of equal shape share one compilation. Seconds
+are float64, as in the kernel, because Eq. 5 compares sums of supplies with demands: use everything
+here inside ``with exact():``.
 
-Allocations stand in a list of fixed capacity, sorted by offset. When it is full, the allocation that ended first makes
-room. A later question that reaches back to a forgotten step could then be answered wrongly: the state raises its
-`overflow` flag, and stays exact as long as the flag is down. With capacity B the flag cannot rise.
+Allocations stand in a list of fixed capacity, sorted by offset. When it is full, the allocation
+that ended first makes room. A later question that reaches back to a forgotten step could then be
+answered wrongly: the state raises its `overflow` flag, and stays exact as long as the flag is down.
+With capacity B the flag cannot rise.
 """
 
 import bisect
@@ -18,23 +21,44 @@ from learned_mapping.errors import InputError, is_whole
 from learned_mapping.learning.precision import exact, require_exact
 from learned_mapping.mmap.env_observation import ObservationTables, observation_tables, observe
 from learned_mapping.mmap.env_state import UNUSED, EnvProgram, EnvState, Position, env_program
-from learned_mapping.mmap.rules.actions import COPY, DROP, DROPPED, NEVER, NO_COPY, NO_OFFSET, PLACED, UNDECIDED
+from learned_mapping.mmap.rules.actions import (
+    COPY,
+    DROP,
+    DROPPED,
+    NEVER,
+    NO_COPY,
+    NO_OFFSET,
+    PLACED,
+    UNDECIDED,
+)
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
 
 __all__ = [
-    "EnvProgram", "EnvState", "ObservationTables", "Position", "capacity_for", "decide", "env_program", "exact",
-    "observation_tables", "observe", "reset", "step",
-]  # fmt: skip
+    "EnvProgram",
+    "EnvState",
+    "ObservationTables",
+    "Position",
+    "capacity_for",
+    "decide",
+    "env_program",
+    "exact",
+    "observation_tables",
+    "observe",
+    "reset",
+    "step",
+]
 
-SMALL = 256  # Up to this many buffers the environment gets a slot for each, which rules an overflow out.
+# Up to this many buffers the environment gets a slot for each, which rules an overflow out.
+SMALL = 256
 MARGIN = 1.5
 
 
 def capacity_for(program: Program | ProgramArrays) -> int:
-    """Slots for the environment: B for small programs (never an overflow); else `MARGIN` times the most allocations
-    that any legal move of some compiled games had to look at: two that place all they can, two that play at random."""
+    """Slots for the environment: B for small programs (never an overflow); else `MARGIN` times the
+    most allocations that any legal move of some compiled games had to look at: two that place all
+    they can, two that play at random."""
     arrays = program_arrays(program)
     if arrays.num_buffers <= SMALL:
         return max(arrays.num_buffers, 1)
@@ -50,7 +74,8 @@ def capacity_for(program: Program | ProgramArrays) -> int:
 
 
 def _most_overlapping(game: Game) -> int:
-    """The most allocations that end at or after the start of a legal move's interval, over a finished game's states."""
+    """The most allocations that end at or after the start of a legal move's interval, over a
+    finished game's states."""
     actions = game.state.moves["action"].tolist()
     steps = game.program.buffers["instruction"].tolist()
     game.restart()
@@ -78,8 +103,14 @@ def reset(program: EnvProgram, capacity: int) -> EnvState:
     """
     require_exact("mmap.env")
     if not is_whole(capacity) or capacity < 1:
-        raise InputError("environment", "capacity", f"expected a whole number above 0, got {capacity!r}")
-    num_buffers, num_tensors, num_groups = len(program.size), len(program.in_hbm_from), len(program.num_groups)
+        raise InputError(
+            "environment", "capacity", f"expected a whole number above 0, got {capacity!r}"
+        )
+    num_buffers, num_tensors, num_groups = (
+        len(program.size),
+        len(program.in_hbm_from),
+        len(program.num_groups),
+    )
     if not num_buffers:
         raise InputError("environment", "program", "has no buffers to decide")
     integer, no = jnp.int32, jnp.zeros((), bool)
@@ -119,10 +150,12 @@ def step(program: EnvProgram, state: EnvState, action: jax.Array) -> tuple[EnvSt
     """Makes a move and settles a dead end by Drop-backup.
 
     Args:
-      action: [] integer. An illegal action, whatever number it is, or any after the end, changes nothing.
+      action: [] integer. An illegal action, whatever number it is, or any after the end, changes
+        nothing.
 
     Returns:
-      The next state, and the reward of the move in seconds; what a reset takes back shows in ``position.saved_s``.
+      The next state, and the reward of the move in seconds; what a reset takes back shows in
+      ``position.saved_s``.
 
     Raises:
       InputError: not inside `exact`.
@@ -130,7 +163,8 @@ def step(program: EnvProgram, state: EnvState, action: jax.Array) -> tuple[EnvSt
     require_exact("mmap.env")
     before = state.position
     valid = (action >= 0) & (action < len(before.legal))
-    action = jnp.where(valid, action, DROP).astype(jnp.int32)  # an index that means the number and no other
+    # an index that means the number and no other
+    action = jnp.where(valid, action, DROP).astype(jnp.int32)
     valid &= before.legal[action]
     reward = jnp.where(valid, before.reward_s[action], 0.0)
     after = _apply(program, before, action, valid)
@@ -196,7 +230,9 @@ def _transfer(position: Position, t, forward, lowest, demand_s, active):
         supply = position.supply_s[u]
         enough = supply >= missing
         beyond = u + direction
-        going = ~enough & ~position.joined[jnp.clip(jnp.minimum(u, beyond), 0, last)] & inside(beyond)
+        going = (
+            ~enough & ~position.joined[jnp.clip(jnp.minimum(u, beyond), 0, last)] & inside(beyond)
+        )
         missing = jnp.where(enough, supply - missing, missing - supply)
         return jnp.where(going, beyond, u), missing, going, enough
 
@@ -208,7 +244,8 @@ def _transfer(position: Position, t, forward, lowest, demand_s, active):
 
 
 def _offset(program: EnvProgram, position: Position, b, reach, fixed_offset, is_fixed):
-    """Rule 7 for an interval from step `reach` to the current step or later; `NO_OFFSET` if there is none."""
+    """Rule 7 for an interval from step `reach` to the current step or later; `NO_OFFSET` if there
+    is none."""
     size, t = program.size[b], program.instruction[b]
     overlaps = position.slot_end >= reach
     tops = jax.lax.cummax(jnp.where(overlaps, position.slot_top, 0))
@@ -221,26 +258,47 @@ def _offset(program: EnvProgram, position: Position, b, reach, fixed_offset, is_
 
     updated = (position.slot_tensor[:, None] == program.updated[b][None, :]).any(axis=1)
     exempt = updated & (position.slot_end == t) & (position.slot_offset == fixed_offset)
-    clash = overlaps & (position.slot_offset < fixed_offset + size) & (position.slot_top > fixed_offset) & ~exempt
-    fixed = jnp.where((clash.any() | (fixed_offset + size > program.fast_bytes)) & (size > 0), NO_OFFSET, fixed_offset)
+    clash = (
+        overlaps
+        & (position.slot_offset < fixed_offset + size)
+        & (position.slot_top > fixed_offset)
+        & ~exempt
+    )
+    fixed = jnp.where(
+        (clash.any() | (fixed_offset + size > program.fast_bytes)) & (size > 0),
+        NO_OFFSET,
+        fixed_offset,
+    )
     return jnp.where(is_fixed, fixed, jnp.where(size == 0, 0, lowest))
 
 
-def _evaluate(program: EnvProgram, position: Position, forced: jax.Array) -> tuple[Position, jax.Array]:
-    """Fills in what each action on the buffer at the cursor would do; returns whether memory may have failed."""
+def _evaluate(
+    program: EnvProgram, position: Position, forced: jax.Array
+) -> tuple[Position, jax.Array]:
+    """Fills in what each action on the buffer at the cursor would do; returns whether memory may
+    have failed."""
     over = position.cursor == program.num_buffers
     b = jnp.minimum(position.cursor, len(program.size) - 1)
-    t, n, size, is_output = program.instruction[b], program.tensor[b], program.size[b], program.is_output[b]
+    t, n, size, is_output = (
+        program.instruction[b],
+        program.tensor[b],
+        program.size[b],
+        program.is_output[b],
+    )
     group = jnp.maximum(program.alias[b], 0)
     grouped = program.alias[b] >= 0
     status = jnp.where(grouped, position.group_status[group], UNDECIDED)
     is_fixed = status == PLACED
-    may_place = ~over & (status != DROPPED) & ~(grouped & forced[group]) & (size <= program.fast_bytes)
+    may_place = (
+        ~over & (status != DROPPED) & ~(grouped & forced[group]) & (size <= program.fast_bytes)
+    )
     may_drop = ~over & ~is_fixed
     tensor_end, in_hbm_from = position.tensor_end[n], position.in_hbm_from[n]
 
     moving = may_place & (size > 0)
-    far, leftover_s, covered = _transfer(position, t, is_output, in_hbm_from, program.demand_s[b], moving)
+    far, leftover_s, covered = _transfer(
+        position, t, is_output, in_hbm_from, program.demand_s[b], moving
+    )
     empty = size == 0
     far = jnp.where(empty, t, far)
     covered = jnp.where(empty, is_output | (in_hbm_from <= t), covered)
@@ -249,19 +307,33 @@ def _evaluate(program: EnvProgram, position: Position, forced: jax.Array) -> tup
     offset = _offset(program, position, b, reach, position.group_offset[group], is_fixed)
     overflow = moving & (is_output | copies) & (reach <= position.forgotten)
 
-    extends = (tensor_end >= 0) & (~is_fixed | (position.group_offset[group] == position.tensor_offset[n]))
+    extends = (tensor_end >= 0) & (
+        ~is_fixed | (position.group_offset[group] == position.tensor_offset[n])
+    )
     extends &= (tensor_end >= t) | empty | ~position.tensor_blocked[n]
     keeps = may_place & jnp.where(is_output, offset >= 0, extends)
 
     bit = jnp.maximum(program.bit[b], 0)
     entry = program.table_start[t] + position.placed
     faster = jnp.minimum(entry + (1 << bit), len(program.latency_s) - 1)
-    benefit = jnp.where(program.bit[b] >= 0, program.latency_s[entry] - program.latency_s[faster], 0.0)
+    benefit = jnp.where(
+        program.bit[b] >= 0, program.latency_s[entry] - program.latency_s[faster], 0.0
+    )
 
     legal = jnp.stack([copies & (offset >= 0), keeps, may_drop])
-    start = jnp.stack([reach, jnp.where(is_output, t, jnp.minimum(tensor_end, t) + 1), -jnp.ones_like(t)])
-    end = jnp.stack([jnp.where(is_output, far, t), jnp.where(is_output, program.live_end[b], t), -jnp.ones_like(t)])
-    offset = jnp.stack([offset, jnp.where(is_output, offset, position.tensor_offset[n]), -jnp.ones_like(t)])
+    start = jnp.stack(
+        [reach, jnp.where(is_output, t, jnp.minimum(tensor_end, t) + 1), -jnp.ones_like(t)]
+    )
+    end = jnp.stack(
+        [
+            jnp.where(is_output, far, t),
+            jnp.where(is_output, program.live_end[b], t),
+            -jnp.ones_like(t),
+        ]
+    )
+    offset = jnp.stack(
+        [offset, jnp.where(is_output, offset, position.tensor_offset[n]), -jnp.ones_like(t)]
+    )
     return position._replace(
         legal=legal,
         start=jnp.where(legal, start, -1),
@@ -272,11 +344,18 @@ def _evaluate(program: EnvProgram, position: Position, forced: jax.Array) -> tup
     ), overflow
 
 
-def _apply(program: EnvProgram, position: Position, action: jax.Array, valid: jax.Array) -> Position:
+def _apply(
+    program: EnvProgram, position: Position, action: jax.Array, valid: jax.Array
+) -> Position:
     """The position after a move, outcomes not yet filled in; unchanged where not `valid`."""
     num_buffers = len(program.size)
     b = jnp.minimum(position.cursor, num_buffers - 1)
-    t, n, size, is_output = program.instruction[b], program.tensor[b], program.size[b], program.is_output[b]
+    t, n, size, is_output = (
+        program.instruction[b],
+        program.tensor[b],
+        program.size[b],
+        program.is_output[b],
+    )
     start, end, offset = position.start[action], position.end[action], position.offset[action]
     placing = valid & (action != DROP)
 
@@ -291,14 +370,22 @@ def _apply(program: EnvProgram, position: Position, action: jax.Array, valid: ja
     allocates = placing & (start <= end)
     this_tensor = jnp.arange(len(position.tensor_end)) == n
     top = offset + size
-    occupied = (position.tensor_offset < top) & (position.tensor_offset + program.tensor_size > offset)
-    blocks = allocates & (size > 0) & occupied & (position.tensor_end >= 0) & (position.tensor_end < end)
-    tensor_blocked = jnp.where(this_tensor, position.tensor_blocked & ~allocates, position.tensor_blocked | blocks)
+    occupied = (position.tensor_offset < top) & (
+        position.tensor_offset + program.tensor_size > offset
+    )
+    blocks = (
+        allocates & (size > 0) & occupied & (position.tensor_end >= 0) & (position.tensor_end < end)
+    )
+    tensor_blocked = jnp.where(
+        this_tensor, position.tensor_blocked & ~allocates, position.tensor_blocked | blocks
+    )
     hbm = jnp.where(action == NO_COPY, NEVER, jnp.where(action == DROP, t, end) + 1)
     grouped, group = program.alias[b] >= 0, jnp.maximum(program.alias[b], 0)
     in_group = valid & grouped & (jnp.arange(len(position.group_status)) == group)
     first_of_group = in_group & (position.group_status == UNDECIDED)
-    group_status = jnp.where(first_of_group, jnp.where(action == DROP, DROPPED, PLACED), position.group_status)
+    group_status = jnp.where(
+        first_of_group, jnp.where(action == DROP, DROPPED, PLACED), position.group_status
+    )
     opened = (first_of_group & (group_status == PLACED)).any()
     closed = valid & grouped & (program.group_left[b] == 0) & (group_status[group] == PLACED)
 
@@ -319,12 +406,15 @@ def _apply(program: EnvProgram, position: Position, action: jax.Array, valid: ja
         placed=jnp.where(same_instruction, position.placed + gained, 0).astype(jnp.int32),
         open_groups=position.open_groups + opened - closed,
         saved_s=position.saved_s + jnp.where(valid, position.reward_s[action], 0.0),
-        action=jnp.where(valid & (jnp.arange(num_buffers) == b), action.astype(jnp.int8), position.action),
+        action=jnp.where(
+            valid & (jnp.arange(num_buffers) == b), action.astype(jnp.int8), position.action
+        ),
     )
 
 
 def _insert(position: Position, wanted: jax.Array, offset, top, end, tensor) -> Position:
-    """Puts an allocation in its place by offset; an empty slot, or else the allocation that ended first, makes room."""
+    """Puts an allocation in its place by offset; an empty slot, or else the allocation that ended
+    first, makes room."""
     slots = jnp.arange(len(position.slot_end))
     victim = jnp.argmin(position.slot_end)
     place = (position.slot_offset <= offset).sum()
@@ -336,12 +426,16 @@ def _insert(position: Position, wanted: jax.Array, offset, top, end, tensor) -> 
     def shifted(values: jax.Array, new: jax.Array) -> jax.Array:
         right = jnp.concatenate([values[1:], values[-1:]])
         left = jnp.concatenate([values[:1], values[:-1]])
-        return jnp.where(here, new, jnp.where(from_right, right, jnp.where(from_left, left, values)))
+        return jnp.where(
+            here, new, jnp.where(from_right, right, jnp.where(from_left, left, values))
+        )
 
     return position._replace(
         slot_offset=shifted(position.slot_offset, offset),
         slot_top=shifted(position.slot_top, top),
         slot_end=shifted(position.slot_end, end),
         slot_tensor=shifted(position.slot_tensor, tensor),
-        forgotten=jnp.where(wanted, jnp.maximum(position.forgotten, position.slot_end[victim]), position.forgotten),
+        forgotten=jnp.where(
+            wanted, jnp.maximum(position.forgotten, position.slot_end[victim]), position.forgotten
+        ),
     )

@@ -1,4 +1,5 @@
-"""The agent's view of a position on the JAX environment: `observation.observe` as a pure function of one game."""
+"""The agent's view of a position on the JAX environment: `observation.observe` as a pure function
+of one game."""
 
 from typing import NamedTuple
 
@@ -25,7 +26,9 @@ class ObservationTables(NamedTuple):
 def observation_tables(program: Program | ProgramArrays) -> ObservationTables:
     """The tables that `observe` needs of a program besides `EnvProgram`."""
     arrays = program_arrays(program)
-    return ObservationTables(*map(jnp.asarray, (*observation.tables_of(arrays), arrays.num_instructions)))
+    return ObservationTables(
+        *map(jnp.asarray, (*observation.tables_of(arrays), arrays.num_instructions))
+    )
 
 
 def _log_steps(steps: jax.Array) -> jax.Array:
@@ -59,12 +62,16 @@ def _buffers(program: EnvProgram, tables: ObservationTables, state: EnvState, b,
 def _overlaps(low: jax.Array, high: jax.Array, cells: int) -> jax.Array:
     """[C, cells]: the share of each cell of the memory that [low, high) takes."""
     cell = jnp.arange(cells)
-    return jnp.maximum(jnp.minimum(high[:, None] * cells, cell + 1) - jnp.maximum(low[:, None] * cells, cell), 0.0)
+    return jnp.maximum(
+        jnp.minimum(high[:, None] * cells, cell + 1) - jnp.maximum(low[:, None] * cells, cell), 0.0
+    )
 
 
-def observe(program: EnvProgram, tables: ObservationTables, state: EnvState) -> tuple[jax.Array, jax.Array]:
-    """Vector [`observation.WIDTH`] float32, whose parts `observation.PARTS` names, and ids [3] int32 (buffer, tensor,
-    alias group + 1) of one game; zeros where it is over."""
+def observe(
+    program: EnvProgram, tables: ObservationTables, state: EnvState
+) -> tuple[jax.Array, jax.Array]:
+    """Vector [`observation.WIDTH`] float32, whose parts `observation.PARTS` names, and ids [3]
+    int32 (buffer, tensor, alias group + 1) of one game; zeros where it is over."""
     position = state.position
     over = position.cursor == program.num_buffers
     b = jnp.minimum(position.cursor, len(program.size) - 1)
@@ -72,15 +79,29 @@ def observe(program: EnvProgram, tables: ObservationTables, state: EnvState) -> 
     alive = position.slot_end >= now
     low, high = position.slot_offset / program.fast_bytes, position.slot_top / program.fast_bytes
     rank = jnp.where(alive, jnp.cumsum(alive) - 1, observation.LIVE)
-    columns = [jnp.ones_like(low), low, high, _log_steps(position.slot_end - now), position.slot_tensor == tensor]
-    live = jnp.zeros((observation.LIVE, len(columns))).at[rank].set(jnp.stack(columns, axis=1), mode="drop")
+    columns = [
+        jnp.ones_like(low),
+        low,
+        high,
+        _log_steps(position.slot_end - now),
+        position.slot_tensor == tensor,
+    ]
+    live = (
+        jnp.zeros((observation.LIVE, len(columns)))
+        .at[rank]
+        .set(jnp.stack(columns, axis=1), mode="drop")
+    )
     drawn = alive & (position.slot_end >= now + jnp.asarray(observation.AHEAD)[:, None])
     tops = jnp.where(drawn, high, 0.0)
-    below = jnp.concatenate([jnp.zeros((len(tops), 1)), jax.lax.cummax(tops, axis=1)[:, :-1]], axis=1)
+    below = jnp.concatenate(
+        [jnp.zeros((len(tops), 1)), jax.lax.cummax(tops, axis=1)[:, :-1]], axis=1
+    )
     gap = jnp.maximum(jnp.where(drawn, low - below, 0.0).max(axis=1), 1.0 - tops.max(axis=1))
     steps = now - observation.SUPPLY + jnp.arange(2 * observation.SUPPLY)
     there = (steps >= 0) & (steps < tables.num_steps)
-    supply = jnp.where(there, position.supply_s[jnp.clip(steps, 0, len(position.supply_s) - 1)], 0.0)
+    supply = jnp.where(
+        there, position.supply_s[jnp.clip(steps, 0, len(position.supply_s) - 1)], 0.0
+    )
     placing = position.legal & (jnp.arange(3) != DROP)
     actions = [
         _log_steps(now - position.start),
@@ -105,7 +126,8 @@ def observe(program: EnvProgram, tables: ObservationTables, state: EnvState) -> 
         live,
         jnp.where(drawn, high - low, 0.0).sum(axis=1),
         gap,
-        drawn.astype(low.dtype) @ jnp.where(alive[:, None], _overlaps(low, high, observation.CELLS), 0.0),
+        drawn.astype(low.dtype)
+        @ jnp.where(alive[:, None], _overlaps(low, high, observation.CELLS), 0.0),
         jnp.where(alive[:, None], _overlaps(low, high, observation.PROFILE), 0.0).sum(axis=0),
         jnp.log1p(supply * tables.supply_scale),
         jnp.concatenate([position.legal[:, None], actions], axis=1),
@@ -113,4 +135,6 @@ def observe(program: EnvProgram, tables: ObservationTables, state: EnvState) -> 
     ]
     vector = jnp.concatenate([part.reshape(-1) for part in parts])
     ids = jnp.stack([b, tensor, program.alias[b] + 1])
-    return jnp.where(over, 0.0, vector).astype(jnp.float32), jnp.where(over, 0, ids).astype(jnp.int32)
+    return jnp.where(over, 0.0, vector).astype(jnp.float32), jnp.where(over, 0, ids).astype(
+        jnp.int32
+    )

@@ -16,10 +16,11 @@ UNUSED = 2**30  # The offset of an empty slot: above every fast memory.
 
 
 class EnvProgram(NamedTuple):
-    """A program on the device. [B] arrays are int32 unless said otherwise; zeros behind any of them (-1
-    behind `updated`) change no game."""
+    """A program on the device. [B] arrays are int32 unless said otherwise; zeros behind any of them
+    (-1 behind `updated`) change no game."""
 
-    num_buffers: jax.Array  # []: how many of the B buffers are the program's, the others being padding.
+    # []: how many of the B buffers are the program's, the others being padding.
+    num_buffers: jax.Array
     instruction: jax.Array
     tensor: jax.Array
     is_output: jax.Array  # [B] bool.
@@ -29,7 +30,8 @@ class EnvProgram(NamedTuple):
     size: jax.Array  # Bytes; one more than the fast memory holds where larger.
     live_end: jax.Array
     updated: jax.Array
-    """[B, K]: tensors an output may overlap at its step because its instruction updates them in place, or -1."""
+    """[B, K]: tensors an output may overlap at its step because its instruction updates them in
+    place, or -1."""
     demand_s: jax.Array  # [B] float64.
     table_start: jax.Array  # [T + 1].
     latency_s: jax.Array  # float64.
@@ -41,7 +43,8 @@ class EnvProgram(NamedTuple):
 
 
 class Position(NamedTuple):
-    """All of a state that Drop-backup takes back. T steps, N tensors, G groups, B buffers, C slots; int32."""
+    """All of a state that Drop-backup takes back. T steps, N tensors, G groups, B buffers, C slots;
+    int32."""
 
     cursor: jax.Array  # The buffer to decide next; B when the game is over.
     supply_s: jax.Array  # [T] float64: W.
@@ -53,7 +56,8 @@ class Position(NamedTuple):
     forgotten: jax.Array  # The latest last step of an allocation that had to make room, or -1.
     tensor_end: jax.Array  # [N]: last step of the latest allocation, or -1.
     tensor_offset: jax.Array  # [N].
-    tensor_blocked: jax.Array  # [N] bool: another allocation occupies the latest allocation's bytes after its end.
+    # [N] bool: another allocation occupies the latest allocation's bytes after its end.
+    tensor_blocked: jax.Array
     in_hbm_from: jax.Array  # [N].
     group_status: jax.Array  # [G].
     group_offset: jax.Array  # [G].
@@ -73,13 +77,15 @@ class EnvState(NamedTuple):
     """A game in progress, a state of this decision process. A pytree; no number in it is NaN.
 
     - Reset: `reset`, from a program and a number of slots; no randomness.
-    - Step: `step`, 0 Copy, 1 NoCopy or 2 Drop of the buffer at ``position.cursor``; deterministic. Drop-backup, which a
-      dead end causes, is part of the step.
+    - Step: `step`, 0 Copy, 1 NoCopy or 2 Drop of the buffer at ``position.cursor``; deterministic.
+      Drop-backup, which a dead end causes, is part of the step.
     - Observe: ``position`` is all there is; `observe` makes a vector of it.
-    - Mask: ``position.legal`` [3] bool; an action that is not legal changes nothing and earns nothing.
-    - Reward: seconds that the move saves; ``position.saved_s`` is their sum less what Drop-backup took back, so its
-      difference over a step is a reward that sums to the game's saving.
-    - Termination: `over`, after the last buffer. A decision with one legal action is a step like any other.
+    - Mask: ``position.legal`` [3] bool; an action that is not legal changes nothing and earns
+      nothing.
+    - Reward: seconds that the move saves; ``position.saved_s`` is their sum less what Drop-backup
+      took back, so its difference over a step is a reward that sums to the game's saving.
+    - Termination: `over`, after the last buffer. A decision with one legal action is a step like
+      any other.
     - Units: seconds, bytes, steps of the program.
     """
 
@@ -124,7 +130,11 @@ def env_program(program: Program | ProgramArrays) -> EnvProgram:
         "num_groups": np.zeros(max(arrays.num_groups, 1)),
         "fast_bytes": arrays.fast_bytes,
     }
-    seconds = {"demand_s": buffers["demand_s"], "latency_s": arrays.latency_s, "supply_s": arrays.supply_s}
+    seconds = {
+        "demand_s": buffers["demand_s"],
+        "latency_s": arrays.latency_s,
+        "supply_s": arrays.supply_s,
+    }
     return EnvProgram(
         **{name: jnp.asarray(values, jnp.int32) for name, values in integers.items()},
         **{name: jnp.asarray(values, jnp.float64) for name, values in seconds.items()},

@@ -1,4 +1,5 @@
-"""Mapping: what was decided for every buffer of a program; the file ``learned-mapping/mapping/1``."""
+"""Mapping: what was decided for every buffer of a program; the file
+``learned-mapping/mapping/1``."""
 
 import os
 from dataclasses import dataclass
@@ -27,10 +28,12 @@ _FIELDS = (
 
 @dataclass(frozen=True, eq=False)
 class Mapping(DrawnOn):
-    """Offsets O and intervals I of all buffers (section 4.1), and the actions that led to them (section 4.2).
+    """Offsets O and intervals I of all buffers (section 4.1), and the actions that led to them
+    (section 4.2).
 
-    A dropped buffer has offset, start and end -1. An input placed by NoCopy holds what it adds to its tensor's
-    allocation: the interval (e', t]; where the allocation reaches t anyway the interval is empty, written [t + 1, t].
+    A dropped buffer has offset, start and end -1. An input placed by NoCopy holds what it adds to
+    its tensor's allocation: the interval (e', t]; where the allocation reaches t anyway the
+    interval is empty, written [t + 1, t].
 
     Raises:
       InputError: a column is no integers of its type.
@@ -54,21 +57,27 @@ class Mapping(DrawnOn):
 def make_mapping(
     program: Program, action: Any, offset: Any, start: Any, end: Any, source: object = "mapping"
 ) -> Mapping:
-    """A mapping of the right shape for `program`; whether it obeys the rules is for `mmap.validate` to say.
+    """A mapping of the right shape for `program`; whether it obeys the rules is for `mmap.validate`
+    to say.
 
     Raises:
-      InputError: a length is not the program's number of buffers, or a value is outside its type's range.
+      InputError: a length is not the program's number of buffers, or a value is outside its type's
+        range.
     """
     arrays = {}
     for (name, low, high, kind), values in zip(_FIELDS, (action, offset, start, end)):
         array = plain_array(values, source, name)
         if array.shape != (program.num_buffers,):
-            raise InputError(source, name, f"shape {array.shape}, expected ({program.num_buffers},)")
+            raise InputError(
+                source, name, f"shape {array.shape}, expected ({program.num_buffers},)"
+            )
         if array.size and not np.issubdtype(array.dtype, np.integer):
             raise InputError(source, name, f"expected integers, got {array.dtype}")
         wrong = np.flatnonzero((array < low) | (array > high))
         if len(wrong):
-            raise InputError(source, f"{name}[{wrong[0]}]", f"{array[wrong[0]]} is outside [{low}, {high}]")
+            raise InputError(
+                source, f"{name}[{wrong[0]}]", f"{array[wrong[0]]} is outside [{low}, {high}]"
+            )
         arrays[name] = array.astype(kind)
     return Mapping(**arrays).on(program)
 
@@ -80,16 +89,18 @@ def all_dropped(program: Program) -> Mapping:
 
 
 def claimed_share(program: Program, mapping: Mapping) -> float:
-    """The saving of the instructions if every placed buffer is in fast memory when they run, valid or not: the sum of
-    L_I({}) - L_I(S) as a share of the possible saving."""
+    """The saving of the instructions if every placed buffer is in fast memory when they run, valid
+    or not: the sum of L_I({}) - L_I(S) as a share of the possible saving."""
     possible = program.possible_saving_s
-    # Instruction by instruction, as the possible saving is summed: what is at most as much each is so in all.
+    # Instruction by instruction, as the possible saving is summed: what is at most as much each is
+    # so in all.
     saving = float(np.sum(program.slow_s - placed_latency_s(program, mapping.placed)))
     return saving / possible if possible > 0 else 0.0
 
 
 def mapping_to_json(mapping: Mapping, program: Program) -> dict[str, Any]:
-    """The JSON object of a mapping: the program it belongs to, and one decision per buffer in order."""
+    """The JSON object of a mapping: the program it belongs to, and one decision per buffer in
+    order."""
     decisions: list[dict[str, Any]] = []
     for action, *placed in zip(*(getattr(mapping, name).tolist() for name, *_ in _FIELDS)):
         where = {} if action == DROP else dict(zip(("offset", "start", "end"), placed))
@@ -109,7 +120,8 @@ def mapping_from_json(node: Node, program: Program) -> Mapping:
     name, digest = instance["name"].name(), instance["digest"].string()
     if digest != program.digest:
         top["instance"].fail(
-            f"made for {name!r} with digest {digest[:12]}..., {program.name!r} has {program.digest[:12]}..."
+            f"made for {name!r} with digest {digest[:12]}..., {program.name!r} has"
+            f" {program.digest[:12]}..."
         )
     decisions = top["decisions"].elements(MAX_BUFFERS)
     if len(decisions) != program.num_buffers:
@@ -132,25 +144,42 @@ def mapping_from_json(node: Node, program: Program) -> Mapping:
 def offsets_of(program: Program, mapping: Mapping) -> dict[str, int]:
     """Name -> offset in bytes of the tensors that are in fast memory from their making on."""
     outputs = np.flatnonzero(program.buffer_is_output & mapping.placed)
-    return {program.tensor_names[program.buffer_tensor[b]]: int(mapping.offset[b]) for b in outputs.tolist()}
+    return {
+        program.tensor_names[program.buffer_tensor[b]]: int(mapping.offset[b])
+        for b in outputs.tolist()
+    }
 
 
 def mapping_of_offsets(path: str | os.PathLike, program: Program) -> Mapping:
-    """The mapping of a program of MiniMalloc that a solution's CSV describes; raises `InputError` naming the line."""
-    tensors, buffers = {name: n for n, name in enumerate(program.tensor_names)}, program.metadata.get("buffers")
-    buffers = {buffer.id: buffer for buffer in buffers} if isinstance(buffers, tuple) else {}  # in JSON no tuples are
+    """The mapping of a program of MiniMalloc that a solution's CSV describes; raises `InputError`
+    naming the line."""
+    tensors, buffers = (
+        {name: n for n, name in enumerate(program.tensor_names)},
+        program.metadata.get("buffers"),
+    )
+    # in JSON no tuples are
+    buffers = {buffer.id: buffer for buffer in buffers} if isinstance(buffers, tuple) else {}
     offset = np.full(program.num_tensors, NO_OFFSET)
     for number, row in enumerate(read_rows(path, placed=True), 2):
         n = tensors.get(row.id)
         if n is None:
-            raise InputError(path, f"line {number}: id", f"{program.name} has no buffer {shown(row.id)!r}")
+            raise InputError(
+                path, f"line {number}: id", f"{program.name} has no buffer {shown(row.id)!r}"
+            )
         buffer = buffers.get(row.id, row)
         if row[1:3] != buffer[1:3]:
-            fault = f"{row.lower} to {row.upper}, in {program.name} the buffer lives {buffer.lower} to {buffer.upper}"
+            fault = (
+                f"{row.lower} to {row.upper}, in {program.name} the buffer lives {buffer.lower} to"
+                f" {buffer.upper}"
+            )
             raise InputError(path, f"line {number}: lower", fault)
         unit = max(row.alignment, buffer.alignment)
         if row.offset % unit:
-            raise InputError(path, f"line {number}: offset", f"{row.offset} is no multiple of the alignment {unit}")
+            raise InputError(
+                path,
+                f"line {number}: offset",
+                f"{row.offset} is no multiple of the alignment {unit}",
+            )
         size = -(-row.size // unit) * unit
         if size != program.tensor_bytes[n]:
             fault = f"{row.size}, in {program.name} the buffer has {program.tensor_bytes[n]} bytes"
@@ -160,8 +189,8 @@ def mapping_of_offsets(path: str | os.PathLike, program: Program) -> Mapping:
 
 
 def mapping_at(program: Program, offset: np.ndarray, source: object = "mapping") -> Mapping:
-    """The mapping that holds each tensor from its making to its last use at an offset [N] in bytes, `NO_OFFSET` for
-    none, without a copy."""
+    """The mapping that holds each tensor from its making to its last use at an offset [N] in bytes,
+    `NO_OFFSET` for none, without a copy."""
     at, step = offset[program.buffer_tensor], program.buffer_instruction
     placed, is_output = at != NO_OFFSET, program.buffer_is_output
     start = np.where(is_output, step, step + 1)
@@ -171,7 +200,8 @@ def mapping_at(program: Program, offset: np.ndarray, source: object = "mapping")
 
 
 def read_mapping(path: str | os.PathLike, program: Program) -> Mapping:
-    """Reads a mapping of `program`, of one that came as CSV also as CSV; raises `InputError` naming file and field."""
+    """Reads a mapping of `program`, of one that came as CSV also as CSV; raises `InputError` naming
+    file and field."""
     if str(path).endswith(ENDINGS):
         return mapping_of_offsets(path, program)
     return mapping_from_json(read_json(path), program)

@@ -13,14 +13,33 @@ from learned_mapping.errors import InputError, expect_type
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
 from learned_mapping.mmap.mapping import all_dropped, claimed_share, mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
-from learned_mapping.mmap.searches.edit_search.search import PLAIN, REPEATING, EditParameters, edit_search
-from learned_mapping.mmap.searches.evolution import evolution_logits, evolution_policy, evolution_warm
+from learned_mapping.mmap.searches.edit_search.search import (
+    PLAIN,
+    REPEATING,
+    EditParameters,
+    edit_search,
+)
+from learned_mapping.mmap.searches.evolution import (
+    evolution_logits,
+    evolution_policy,
+    evolution_warm,
+)
 from learned_mapping.mmap.searches.greedy import greedy, greedy_tuned
 from learned_mapping.mmap.searches.heuristic import heuristic
 from learned_mapping.mmap.searches.repack import repack
 from learned_mapping.mmap.searches.search import Search, random_play
 from learned_mapping.mmap.validate import validate
-from learned_mapping.problem import GRAPH_ENDINGS, OURS, PAPER, RULE, SEARCH, Method, Outcome, Problem, Result
+from learned_mapping.problem import (
+    GRAPH_ENDINGS,
+    OURS,
+    PAPER,
+    RULE,
+    SEARCH,
+    Method,
+    Outcome,
+    Problem,
+    Result,
+)
 from learned_mapping.programs import minimalloc
 from learned_mapping.programs.formats import program_from_json
 from learned_mapping.programs.graph import ComputationGraph
@@ -30,14 +49,18 @@ from learned_mapping.verdict import LISTED, Verdict
 
 SECONDS = 10.0  # Every search gets this much unless told otherwise.
 BOUNDED, RULE_GAMES = 4000, 100
-"""Buffers up to which a bound takes a moment; games of the tuned rule that a solution is seen beside."""
+"""Buffers up to which a bound takes a moment; games of the tuned rule that a solution is seen
+beside."""
 GOING_ON = {"edit-search-repeats": 0.2, "packing": 0.1}
-"""Methods that go on from a learner's best game where rules are allowed beside it -> their share of the budget."""
+"""Methods that go on from a learner's best game where rules are allowed beside it -> their share of
+the budget."""
 UNIT = 2
-"""The version of methods that read benefits, since `rules.state.benefit_unit` measures them by what placements save."""
+"""The version of methods that read benefits, since `rules.state.benefit_unit` measures them by what
+placements save."""
 PLANS = ("heuristic", "packing")
-"""Methods that plan offsets and copies instead of playing: they obey the rules of the game (`validate`), but not its
-two choices, the shortest copy and the lowest free offset (`validate` with ``exact=True``)."""
+"""Methods that plan offsets and copies instead of playing: they obey the rules of the game
+(`validate`), but not its two choices, the shortest copy and the lowest free offset (`validate` with
+``exact=True``)."""
 
 
 def played(
@@ -55,13 +78,21 @@ def played(
     return run
 
 
-def _learn(changes: dict[str, Any], program: Program, rng: np.random.Generator, budget: Budget) -> Result:
-    """The paper's agent, some of its settings changed. What takes long to import is imported here."""
+def _learn(
+    changes: dict[str, Any], program: Program, rng: np.random.Generator, budget: Budget
+) -> Result:
+    """The paper's agent, some of its settings changed. What takes long to import is imported
+    here."""
     from learned_mapping.learning.loop import seed_of
     from learned_mapping.mmap.agent.config import config_for
     from learned_mapping.mmap.agent.solve import solve as learn
 
-    limits = {"seconds": budget.limit_s, "games": budget.limit_samples, "cpu": budget.cpu, "progress": budget.progress}
+    limits = {
+        "seconds": budget.limit_s,
+        "games": budget.limit_samples,
+        "cpu": budget.cpu,
+        "progress": budget.progress,
+    }
     more = {"config": config_for(program.num_buffers, **changes), "checkpoint": budget.checkpoint}
     return learn(program, seed_of(rng), evaluate=not budget.strict, **limits, **more)
 
@@ -74,7 +105,11 @@ def _model_free(search: Search, rng: np.random.Generator) -> None:
 
 
 def _edits_from(
-    parameters: EditParameters, program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]
+    parameters: EditParameters,
+    program: Program,
+    rng: np.random.Generator,
+    budget: Budget,
+    starts: list[Any],
 ) -> Outcome:
     """Edit search from the best of the games that solutions become when they are played."""
 
@@ -87,23 +122,34 @@ def _edits_from(
 
 
 def _learn_and_go_on(
-    changes: dict[str, Any], program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]
+    changes: dict[str, Any],
+    program: Program,
+    rng: np.random.Generator,
+    budget: Budget,
+    starts: list[Any],
 ) -> Result:
-    """The agent for a part of the budget, then what `GOING_ON` has, each from the best mapping so far, the agent's or
-    that of a start; the result says by whom, where more was found."""
+    """The agent for a part of the budget, then what `GOING_ON` has, each from the best mapping so
+    far, the agent's or that of a start; the result says by whom, where more was found."""
 
     def part(share: float, **more: Any) -> Budget:
         seconds = None if budget.limit_s is None else share * budget.limit_s
-        samples = None if budget.limit_samples is None else max(int(share * budget.limit_samples), 1)
+        samples = (
+            None if budget.limit_samples is None else max(int(share * budget.limit_samples), 1)
+        )
         beside = {"cpu": budget.cpu, "progress": budget.progress, "strict": budget.strict}
         return Budget(seconds=seconds, samples=samples, **beside, **more)
 
-    result = _learn(changes, program, rng, part(1.0 - sum(GOING_ON.values()), checkpoint=budget.checkpoint))
+    result = _learn(
+        changes, program, rng, part(1.0 - sum(GOING_ON.values()), checkpoint=budget.checkpoint)
+    )
     for name, share in GOING_ON.items():
         search, limit = METHODS[name].go_on, part(share)
         assert search is not None
         solution, numbers = cast(Outcome, search(program, rng, limit, [result.solution, *starts]))
-        spent = {"samples": result.samples + limit.samples, "seconds": result.seconds + limit.seconds}
+        spent = {
+            "samples": result.samples + limit.samples,
+            "seconds": result.seconds + limit.seconds,
+        }
         result = replace(result, **spent)
         if PROBLEM.value(program, solution) > PROBLEM.value(program, result.solution):
             metrics = result.metrics | PROBLEM.metrics(program, solution) | numbers
@@ -111,13 +157,20 @@ def _learn_and_go_on(
     return result
 
 
-def _packed(program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]) -> Outcome:
-    """The best of some mappings, or the empty one, with as much more in it as other offsets make room for."""
-    base = max(starts, key=lambda mapping: claimed_share(program, mapping), default=all_dropped(program))
+def _packed(
+    program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]
+) -> Outcome:
+    """The best of some mappings, or the empty one, with as much more in it as other offsets make
+    room for."""
+    base = max(
+        starts, key=lambda mapping: claimed_share(program, mapping), default=all_dropped(program)
+    )
     return repack(program, base, budget), {}
 
 
-def _method(description: str, play: Callable, kind: str = SEARCH, *, random: bool = True, version: int = 1) -> Method:
+def _method(
+    description: str, play: Callable, kind: str = SEARCH, *, random: bool = True, version: int = 1
+) -> Method:
     return Method(description, played(play), kind, random, version=version)
 
 
@@ -127,57 +180,129 @@ def _edits(description: str, parameters: EditParameters) -> Method:
 
 
 def _playing(program: Program, rng: np.random.Generator) -> None:
-    """Compiles what games are played with; of networks the run does so itself, and its budget does not count that."""
+    """Compiles what games are played with; of networks the run does so itself, and its budget does
+    not count that."""
     played(random_play)(toy_program(), rng, Budget(samples=2))
 
 
 def _learner(description: str, kind: str = PAPER, **changes: Any) -> Method:
     go_on = partial(_learn_and_go_on, changes)
-    return Method(description, partial(_learn, changes), kind, resumable=True, go_on=go_on, settings=changes,
-                  version=UNIT, prepare=_playing, then=tuple(GOING_ON))  # fmt: skip
+    return Method(
+        description,
+        partial(_learn, changes),
+        kind,
+        resumable=True,
+        go_on=go_on,
+        settings=changes,
+        version=UNIT,
+        prepare=_playing,
+        then=tuple(GOING_ON),
+    )
 
 
 METHODS: dict[str, Method] = {
     "random": _method("the best of games of random legal moves", random_play),
-    "greedy": _method("place whenever legal", lambda search, rng: greedy(search), RULE, random=False),
-    "greedy-tuned": _method("place what saves enough per byte and step; the price is tuned on the program",
-                            lambda search, rng: greedy_tuned(search), random=False, version=UNIT),
-    "heuristic": _method("the compiler's published heuristic, values by the bytes they spare HBM; plans its own "
-                         "offsets and copies instead of playing",
-                         lambda search, rng: search.offer(heuristic(search.program)), RULE, random=False),
-    "evolution-logits": _method("evolution strategies over a preference per buffer and action", evolution_logits),
-    "evolution-policy": _method("evolution strategies over a linear policy on the game's features", evolution_policy,
-                                version=UNIT),
-    "evolution-warm": _method("evolution-logits, started at the game of greedy-tuned", evolution_warm, version=UNIT),
-    "edit-search": _edits("local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
-                          "not worse", PLAIN),
-    "edit-search-repeats": _edits("edit-search that also decides at one place like at another where the same buffers "
-                                  "come, as in the layers of a network", REPEATING),
-    "packing": Method("what fits from its making to its last use without a copy, at offsets searched in canonical "
-                      "order as MiniMalloc does; plans its own offsets instead of playing",
-                      lambda program, rng, budget: _packed(program, rng, budget, []), random=False, go_on=_packed),
-    "muzero": _learner("MMap-MuZero: search in a learned model, self-play, no demonstration; starts anew where it "
-                       "stands still", patience=2000),
-    "muzero-demonstration": _learner("muzero, which has seen the game of greedy-tuned", demonstration=True),
-    "muzero-no-backup": _learner("muzero in one round of whole games, where a dead end ends a game with a return of 0",
-                                 backup=False, windows=0, own_windows=0),
-    "muzero-frozen": _learner("the same windows and merging with the untrained network: the control without learning",
-                              SEARCH, frozen=True),
-    "search-only": _learner("the paper's search without learning: MCTS in the game itself, from an untrained network",
-                            SEARCH, frozen=True, windows=0, own_windows=0, jax_games=True, true_dynamics=True),
-    "ppo": Method("proximal policy optimisation of a small network: learns from whole games, without search or model",
-                  played(_model_free), OURS, version=UNIT, prepare=_playing),
-    "learning-only": _learner("the paper's agent with its search disabled: the same network, values and learned model, "
-                              "which improves the policy by single steps as in Muesli", simulations=0),
-    "imitation": _learner("a policy that imitates its best game, without search or learned model", SEARCH,
-                          simulations=0, unroll=0, imitation=1.0),
-}  # fmt: skip
+    "greedy": _method(
+        "place whenever legal", lambda search, rng: greedy(search), RULE, random=False
+    ),
+    "greedy-tuned": _method(
+        "place what saves enough per byte and step; the price is tuned on the program",
+        lambda search, rng: greedy_tuned(search),
+        random=False,
+        version=UNIT,
+    ),
+    "heuristic": _method(
+        "the compiler's published heuristic, values by the bytes they spare HBM; plans its own "
+        "offsets and copies instead of playing",
+        lambda search, rng: search.offer(heuristic(search.program)),
+        RULE,
+        random=False,
+    ),
+    "evolution-logits": _method(
+        "evolution strategies over a preference per buffer and action", evolution_logits
+    ),
+    "evolution-policy": _method(
+        "evolution strategies over a linear policy on the game's features",
+        evolution_policy,
+        version=UNIT,
+    ),
+    "evolution-warm": _method(
+        "evolution-logits, started at the game of greedy-tuned", evolution_warm, version=UNIT
+    ),
+    "edit-search": _edits(
+        "local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
+        "not worse",
+        PLAIN,
+    ),
+    "edit-search-repeats": _edits(
+        "edit-search that also decides at one place like at another where the same buffers "
+        "come, as in the layers of a network",
+        REPEATING,
+    ),
+    "packing": Method(
+        "what fits from its making to its last use without a copy, at offsets searched in canonical"
+        " order as MiniMalloc does; plans its own offsets instead of playing",
+        lambda program, rng, budget: _packed(program, rng, budget, []),
+        random=False,
+        go_on=_packed,
+    ),
+    "muzero": _learner(
+        "MMap-MuZero: search in a learned model, self-play, no demonstration; starts anew where it "
+        "stands still",
+        patience=2000,
+    ),
+    "muzero-demonstration": _learner(
+        "muzero, which has seen the game of greedy-tuned", demonstration=True
+    ),
+    "muzero-no-backup": _learner(
+        "muzero in one round of whole games, where a dead end ends a game with a return of 0",
+        backup=False,
+        windows=0,
+        own_windows=0,
+    ),
+    "muzero-frozen": _learner(
+        "the same windows and merging with the untrained network: the control without learning",
+        SEARCH,
+        frozen=True,
+    ),
+    "search-only": _learner(
+        "the paper's search without learning: MCTS in the game itself, from an untrained network",
+        SEARCH,
+        frozen=True,
+        windows=0,
+        own_windows=0,
+        jax_games=True,
+        true_dynamics=True,
+    ),
+    "ppo": Method(
+        "proximal policy optimisation of a small network: learns from whole games, without search"
+        " or model",
+        played(_model_free),
+        OURS,
+        version=UNIT,
+        prepare=_playing,
+    ),
+    "learning-only": _learner(
+        "the paper's agent with its search disabled: the same network, values and learned model, "
+        "which improves the policy by single steps as in Muesli",
+        simulations=0,
+    ),
+    "imitation": _learner(
+        "a policy that imitates its best game, without search or learned model",
+        SEARCH,
+        simulations=0,
+        unroll=0,
+        imitation=1.0,
+    ),
+}
 """The methods by name, in the order of the tables; learners in the light size."""
 IN_PAPER_SIZE = {"size": "paper", "patience": 0}
 PAPER_METHODS = {
-    name: _learner(method.description, method.kind, **{**method.settings, **IN_PAPER_SIZE})
-    if method.resumable
-    else method
+    name: (
+        _learner(method.description, method.kind, **{**method.settings, **IN_PAPER_SIZE})
+        if method.resumable
+        else method
+    )
     for name, method in METHODS.items()
 }
 """The same with learners in the paper's size."""
@@ -208,7 +333,8 @@ class MemoryMapping(Problem):
             raise InputError(path, error.field, error.fault) from None
 
     def task(self, instance: Program | ComputationGraph) -> Program:
-        """The program; a graph becomes one by the stated rule of `programs.trace.schedule`, on the default machine."""
+        """The program; a graph becomes one by the stated rule of `programs.trace.schedule`, on the
+        default machine."""
         if isinstance(instance, ComputationGraph):
             from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
             from learned_mapping.programs.trace.schedule import schedule_graph
@@ -221,8 +347,8 @@ class MemoryMapping(Problem):
         return toy_program()
 
     def metrics(self, task: Program, solution: Any) -> dict[str, float]:
-        """``return`` (share of the possible saving), ``saving_s`` (seconds spared of HBM) and ``latency_s`` (the whole
-        program, with stalls)."""
+        """``return`` (share of the possible saving), ``saving_s`` (seconds spared of HBM) and
+        ``latency_s`` (the whole program, with stalls)."""
         costs = {"return": claimed_share(task, solution), "saving_s": self.value(task, solution)}
         return costs | {"latency_s": program_latency(task, solution).total_s}
 
@@ -254,7 +380,10 @@ class MemoryMapping(Problem):
         why = "its copies stall for longer than its placements save"
         if self.value(task, solution) <= 0.0:
             why = "what it places runs no faster in fast memory"
-        return [f"it is slower than leaving everything in slow memory, {mapped:.6g} s against {slow:.6g} s: {why}"]
+        return [
+            f"it is slower than leaving everything in slow memory, {mapped:.6g} s against"
+            f" {slow:.6g} s: {why}"
+        ]
 
     def read_solution(self, path: str, instance: Program):
         return read_mapping(path, instance)
@@ -267,10 +396,11 @@ PROBLEM = MemoryMapping()
 
 
 def solve(program: Program | ComputationGraph, method: str, **limits: Any) -> Result:
-    """Maps `program`, or what `PROBLEM.task` makes of a graph; limits (seed, seconds, samples, cpu, progress, profile)
-    and errors as in `problem.solve`.
+    """Maps `program`, or what `PROBLEM.task` makes of a graph; limits (seed, seconds, samples, cpu,
+    progress, profile) and errors as in `problem.solve`.
 
-    The result's metrics are those of `MemoryMapping.metrics` and, of a method that plays, ``resets`` (dead ends in the
-    best game); a sample is a game, also one played on from the middle of another.
+    The result's metrics are those of `MemoryMapping.metrics` and, of a method that plays,
+    ``resets`` (dead ends in the best game); a sample is a game, also one played on from the middle
+    of another.
     """
     return problem.solve(PROBLEM, PROBLEM.task(program), method, **limits)

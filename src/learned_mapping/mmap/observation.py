@@ -1,7 +1,9 @@
-"""The agent's view of a position (section 4.2, Table 1), from what is live: its cost does not grow with the game.
+"""The agent's view of a position (section 4.2, Table 1), from what is live: its cost does not grow
+with the game.
 
-The parts of the vector stand in `PARTS`; ids (buffer, tensor, alias group + 1) go apart, for the network to embed.
-Lengths of time are ln(1 + steps), sizes shares of the fast memory, seconds by the program's units.
+The parts of the vector stand in `PARTS`; ids (buffer, tensor, alias group + 1) go apart, for the
+network to embed. Lengths of time are ln(1 + steps), sizes shares of the fast memory, seconds by the
+program's units.
 """
 
 from typing import NamedTuple
@@ -10,7 +12,13 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY, DROPPED, NO_COPY, PLACED
-from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays, benefit_unit, supply_unit
+from learned_mapping.mmap.rules.state import (
+    NONE,
+    GameState,
+    ProgramArrays,
+    benefit_unit,
+    supply_unit,
+)
 
 NEXT_BUFFERS, NEXT_OF_TENSOR = 5, 3
 """The paper's k and l: buffers described besides the current one."""
@@ -40,7 +48,9 @@ PARTS = {
 """Name -> numbers, in the order of the vector."""
 WIDTH = sum(PARTS.values())
 _STARTS = np.concatenate([[0], np.cumsum(list(PARTS.values()))])
-_LIVE, _BYTES, _GAP, _MAP, _PROFILE, _SUPPLY, _ACTIONS, _GLOBALS = (int(start) for start in _STARTS[1:-1])
+_LIVE, _BYTES, _GAP, _MAP, _PROFILE, _SUPPLY, _ACTIONS, _GLOBALS = (
+    int(start) for start in _STARTS[1:-1]
+)
 
 
 class Tables(NamedTuple):
@@ -114,7 +124,9 @@ def _draw_memory(program, state, now: int, out) -> None:
             out[at + 3] = _log_steps(rectangle.end - now)
             out[at + 4] = 1.0 if rectangle.tensor == tensor else 0.0
         for cell in range(int(low * PROFILE), min(int(np.ceil(high * PROFILE)), PROFILE)):
-            out[_PROFILE + cell] += min(high * PROFILE, cell + 1.0) - max(low * PROFILE, float(cell))
+            out[_PROFILE + cell] += min(high * PROFILE, cell + 1.0) - max(
+                low * PROFILE, float(cell)
+            )
         for k in range(len(AHEAD)):
             if rectangle.end < now + AHEAD[k]:
                 break
@@ -129,9 +141,11 @@ def _draw_memory(program, state, now: int, out) -> None:
 
 
 @numba.njit(cache=True)
-def observe(program: ProgramArrays, state: GameState, tables: Tables, out: np.ndarray, ids: np.ndarray) -> None:
-    """Fills out [WIDTH] float32 and ids [3] int32 for the buffer at the cursor, whose outcomes are known; zeros where
-    the game is over."""
+def observe(
+    program: ProgramArrays, state: GameState, tables: Tables, out: np.ndarray, ids: np.ndarray
+) -> None:
+    """Fills out [WIDTH] float32 and ids [3] int32 for the buffer at the cursor, whose outcomes are
+    known; zeros where the game is over."""
     out[:] = 0.0
     ids[:] = 0
     game, num_buffers = state.game[0], len(program.buffers)

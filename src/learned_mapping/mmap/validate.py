@@ -1,8 +1,9 @@
 """The independent judge of mappings, written from the paper's equations and the resolved rules.
 
-It shares no code with the game, its kernel or any method. It goes through the decisions in the order they were made
-and keeps simple books: the allocations, the supply left at each step, who copies when. Sorted lists and pointers past
-steps without supply keep its time near the number of buffers, whatever the mapping.
+It shares no code with the game, its kernel or any method. It goes through the decisions in the
+order they were made and keeps simple books: the allocations, the supply left at each step, who
+copies when. Sorted lists and pointers past steps without supply keep its time near the number of
+buffers, whatever the mapping.
 """
 
 import heapq
@@ -13,12 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from learned_mapping.errors import expect_type, truth
-from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy, checked, machine_of, program_latency
+from learned_mapping.hardware.memory_hierarchy import (
+    MemoryHierarchy,
+    checked,
+    machine_of,
+    program_latency,
+)
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.programs.program import Program
 from learned_mapping.verdict import LISTED, Verdict, Violation, Violations
 
-TOLERANCE, ROUNDING = 1e-9, 1e-12  # Slack on a copy's seconds: relative to its demand, and to the largest supply.
+# Slack on a copy's seconds: relative to its demand, and to the largest supply.
+TOLERANCE, ROUNDING = 1e-9, 1e-12
 
 CAPACITY = "section 4.1 capacity"
 OVERLAP = "section 4.1 no overlap"
@@ -60,27 +67,38 @@ def validate(
 ) -> Verdict:
     """Judges a mapping: is it physically valid, and what does it cost?
 
-    Checked are capacity and non-overlap of allocations (section 4.1), Eq. 4, 5 and 6, alias groups placed whole or not
-    at all, the form of each interval, that a copy's source is in HBM before it starts and its target not yet in fast
-    memory, and that NoCopy extends an allocation of the same tensor at its offset. Supply is used up in the order of
-    the decisions: a copy takes what it needs from the step nearest to its instruction on.
+    Checked are capacity and non-overlap of allocations (section 4.1), Eq. 4, 5 and 6, alias groups
+    placed whole or not at all, the form of each interval, that a copy's source is in HBM before it
+    starts and its target not yet in fast memory, and that NoCopy extends an allocation of the same
+    tensor at its offset. Supply is used up in the order of the decisions: a copy takes what it
+    needs from the step nearest to its instruction on.
 
     Args:
       machine: for the latency; by default the copy engine of the program's file.
-      exact: also require what the game would have chosen: the shortest copy interval and the lowest free offset.
+      exact: also require what the game would have chosen: the shortest copy interval and the lowest
+        free offset.
       listed: violations listed of each rule; all where None.
 
     Returns:
-      A verdict. Costs of a valid mapping: ``return`` (share of the possible saving), ``saving_s`` (seconds, the sum of
-      L_I({}) - L_I(S)), ``latency_s`` (seconds, the whole program with its stalls).
+      A verdict. Costs of a valid mapping: ``return`` (share of the possible saving), ``saving_s``
+      (seconds, the sum of L_I({}) - L_I(S)), ``latency_s`` (seconds, the whole program with its
+      stalls).
     """
     expect_type(program, Program, "program")
     expect_type(mapping, Mapping, "mapping")
     machine = machine_of(program) if machine is None else checked(machine)
     exact = truth(exact, "exact")
-    lengths = {len(column) for column in (mapping.action, mapping.offset, mapping.start, mapping.end)}
+    lengths = {
+        len(column) for column in (mapping.action, mapping.offset, mapping.start, mapping.end)
+    }
     if lengths != {program.num_buffers}:
-        return Verdict((Violation("mapping", (), f"{max(lengths)} decisions for {program.num_buffers} buffers"),))
+        return Verdict(
+            (
+                Violation(
+                    "mapping", (), f"{max(lengths)} decisions for {program.num_buffers} buffers"
+                ),
+            )
+        )
     judge = _Judge(program, mapping, exact, Violations(listed))
     for b in range(program.num_buffers):
         judge.decide(b)
@@ -94,7 +112,8 @@ def validate(
 
 
 def _savings_s(program: Program, mapping: Mapping) -> tuple[float, float]:
-    """Seconds that a mapping saves, and that none exceeds; both exact sums, so that no rounding lifts one above."""
+    """Seconds that a mapping saves, and that none exceeds; both exact sums, so that no rounding
+    lifts one above."""
     savings, most = [], []
     for t in range(program.num_instructions):
         table = program.latency_s[program.latency_offsets[t] : program.latency_offsets[t + 1]]
@@ -117,9 +136,11 @@ class _Judge:
         self.supply = program.supply_s.tolist()
         self.largest_supply = max(self.supply)
         steps = range(program.num_instructions + 2)
-        self.earlier = list(steps)  # [t + 1]: the last step with supply at or before step t, plus 1; a chain of hints
+        # [t + 1]: the last step with supply at or before step t, plus 1; a chain of hints
+        self.earlier = list(steps)
         self.later = list(steps)  # [t]: the same to the other side
-        self.copies: list[tuple[int, int, int]] = []  # (u, v, buffer), sorted: its copy takes the pairs (u, u + 1) .. v
+        # (u, v, buffer), sorted: its copy takes the pairs (u, u + 1) .. v
+        self.copies: list[tuple[int, int, int]] = []
         self.allocations: list[_Allocation] = []
         self.latest: dict[int, _Allocation] = {}  # tensor -> its allocation that ends last
         self.in_hbm_from: dict[int, int | None] = {
@@ -131,7 +152,10 @@ class _Judge:
         """A buffer as people say it: the tensor, how it is used, and where."""
         p = self.program
         verb = "written by" if p.buffer_is_output[b] else "read by"
-        tensor, instruction = p.tensor_names[p.buffer_tensor[b]], p.instruction_names[p.buffer_instruction[b]]
+        tensor, instruction = (
+            p.tensor_names[p.buffer_tensor[b]],
+            p.instruction_names[p.buffer_instruction[b]],
+        )
         return f"buffer {b}: {tensor} {verb} {instruction}"
 
     def broken(self, rule: str, detail: str, *buffers: int) -> None:
@@ -140,14 +164,20 @@ class _Judge:
     def decide(self, b: int) -> None:
         """Judges the decision on buffer b given those before it, and enters it in the books."""
         p = self.program
-        t, tensor, is_output = int(p.buffer_instruction[b]), int(p.buffer_tensor[b]), bool(p.buffer_is_output[b])
+        t, tensor, is_output = (
+            int(p.buffer_instruction[b]),
+            int(p.buffer_tensor[b]),
+            bool(p.buffer_is_output[b]),
+        )
         action, offset, start, end = self.action[b], self.offset[b], self.start[b], self.end[b]
         size = int(p.buffer_bytes[b])
         if action not in (0, 1, 2):
             return self.broken(ACTION, f"action {action}", b)
         if action == 2:
             if (offset, start, end) != (-1, -1, -1):
-                self.broken(DROPPED, f"offset {offset} and steps [{start}, {end}], expected none", b)
+                self.broken(
+                    DROPPED, f"offset {offset} and steps [{start}, {end}], expected none", b
+                )
             if is_output:
                 self.in_hbm_from[tensor] = t + 1
             return
@@ -171,7 +201,9 @@ class _Judge:
         start, end = self.start[b], self.end[b]
         if end != t or not 0 <= start <= t:
             self.broken(
-                INTERVAL, f"copy of an input at step {t} holds [{start}, {end}], expected [s, {t}], s <= {t}", b
+                INTERVAL,
+                f"copy of an input at step {t} holds [{start}, {end}], expected [s, {t}], s <= {t}",
+                b,
             )
             return False
         available = self.in_hbm_from.get(tensor)
@@ -181,7 +213,12 @@ class _Judge:
             self.broken(SOURCE, f"copied from step {start} on, in HBM from step {available} on", b)
         held = self.latest.get(tensor)
         if held is not None and max(held.start, start) <= min(held.end, t):
-            self.broken(RESIDENT, f"[{start}, {t}] while held over [{held.start}, {held.end}]", b, held.buffer)
+            self.broken(
+                RESIDENT,
+                f"[{start}, {t}] while held over [{held.start}, {held.end}]",
+                b,
+                held.buffer,
+            )
         self.use_supply(b, start, t - 1, -1)
         return True
 
@@ -189,7 +226,11 @@ class _Judge:
         start, end = self.start[b], self.end[b]
         if start != t or not t <= end < self.program.num_instructions:
             last = self.program.num_instructions - 1
-            self.broken(INTERVAL, f"copy of an output at {t} holds [{start}, {end}], expected [{t}, e], e <= {last}", b)
+            self.broken(
+                INTERVAL,
+                f"copy of an output at {t} holds [{start}, {end}], expected [{t}, e], e <= {last}",
+                b,
+            )
             return False
         self.in_hbm_from[tensor] = end + 1
         self.use_supply(b, t + 1, end, 1)
@@ -199,7 +240,9 @@ class _Judge:
         last = int(self.program.tensor_live[tensor, 1])
         self.in_hbm_from[tensor] = None
         if (self.start[b], self.end[b]) != (t, last):
-            self.broken(LIVE_RANGE, f"holds [{self.start[b]}, {self.end[b]}], expected [{t}, {last}]", b)
+            self.broken(
+                LIVE_RANGE, f"holds [{self.start[b]}, {self.end[b]}], expected [{t}, {last}]", b
+            )
             return False
         return True
 
@@ -211,13 +254,24 @@ class _Judge:
         expected = (min(latest.end, t) + 1, t)
         if (self.start[b], self.end[b]) != expected:
             held = f"holds [{self.start[b]}, {self.end[b]}]"
-            self.broken(INTERVAL, f"{held}, expected [{expected[0]}, {t}] after step {latest.end}", b, latest.buffer)
+            self.broken(
+                INTERVAL,
+                f"{held}, expected [{expected[0]}, {t}] after step {latest.end}",
+                b,
+                latest.buffer,
+            )
         if self.offset[b] != latest.offset:
-            self.broken(PRECEDENT, f"offset {self.offset[b]}, the tensor is at {latest.offset}", b, latest.buffer)
+            self.broken(
+                PRECEDENT,
+                f"offset {self.offset[b]}, the tensor is at {latest.offset}",
+                b,
+                latest.buffer,
+            )
         return True
 
     def use_supply(self, b: int, low: int, high: int, direction: int) -> None:
-        """Eq. 5 and 6 for a copy over the steps low..high, from the one nearest to the instruction on."""
+        """Eq. 5 and 6 for a copy over the steps low..high, from the one nearest to the instruction
+        on."""
         demand = float(self.program.buffer_demand_s[b])
         slack = TOLERANCE * demand + ROUNDING * self.largest_supply
         left, needed, length = demand, 0, max(high - low + 1, 0)
@@ -232,7 +286,9 @@ class _Judge:
             needed = length
         span = f"[{low}, {high}]" if length else "(none)"
         if left > slack:
-            self.broken(COVER, f"{demand:.6g} s needed, steps {span} have {demand - left:.6g} s left", b)
+            self.broken(
+                COVER, f"{demand:.6g} s needed, steps {span} have {demand - left:.6g} s left", b
+            )
         if self.exact and needed < length:
             self.broken(LATEST, f"{needed} steps suffice, takes {length}", b)
         if low < high and not self.violations.full(ONE_COPY):
@@ -240,8 +296,11 @@ class _Judge:
                 self.broken(ONE_COPY, f"both copy over two or more steps of {span}", b, rival)
 
     def with_supply(self, step: int, direction: int) -> int:
-        """The nearest step with supply left, from `step` on; -1 or past the end where there is none."""
-        hints, at, last = (self.earlier, step + 1, 0) if direction < 0 else (self.later, step, len(self.supply))
+        """The nearest step with supply left, from `step` on; -1 or past the end where there is
+        none."""
+        hints, at, last = (
+            (self.earlier, step + 1, 0) if direction < 0 else (self.later, step, len(self.supply))
+        )
         visited = []
         while at != last and self.supply[at - (direction < 0)] <= 0:
             visited.append(at)
@@ -251,7 +310,8 @@ class _Judge:
         return at - (direction < 0)
 
     def take_engine(self, b: int, low: int, high: int) -> set[int]:
-        """Enters a copy over the pairs of steps from low to high; the buffers whose copies have some of them."""
+        """Enters a copy over the pairs of steps from low to high; the buffers whose copies have
+        some of them."""
         i, position, pieces, rivals = bisect_left(self.copies, (low,)), low, [], set()
         if i and self.copies[i - 1][1] > low:
             i -= 1
@@ -266,7 +326,8 @@ class _Judge:
         return rivals
 
     def check_lowest(self, new: _Allocation) -> None:
-        """The offset, with ``exact``, is the group's if it has one, else the lowest free one (rule 7)."""
+        """The offset, with ``exact``, is the group's if it has one, else the lowest free one (rule
+        7)."""
         group = int(self.program.buffer_alias[new.buffer])
         if group in self.group_offset:
             return  # Eq. 4 is judged for the whole group at the end
@@ -304,8 +365,9 @@ class _Judge:
     def check_overlaps(self) -> None:
         """No byte is held twice at one step, but for the step of an in-place update.
 
-        A sweep over the steps. Those that hold bytes nobody else holds stand sorted by offset, so that a new one meets
-        only its neighbours; those that were caught, or are being taken over, stand beside them.
+        A sweep over the steps. Those that hold bytes nobody else holds stand sorted by offset, so
+        that a new one meets only its neighbours; those that were caught, or are being taken over,
+        stand beside them.
         """
         free: list[tuple[int, int]] = []  # offset and number of what is held, disjoint
         beside: list[int] = []
@@ -326,7 +388,10 @@ class _Judge:
             heapq.heappush(ends, (new.end, i))
             last = bisect_left(free, (new.offset + new.size,))
             first = bisect_right(free, (new.offset, len(held)))
-            while first and held[free[first - 1][1]].offset + held[free[first - 1][1]].size > new.offset:
+            while (
+                first
+                and held[free[first - 1][1]].offset + held[free[first - 1][1]].size > new.offset
+            ):
                 first -= 1
             met = [number for _, number in free[first:last]]
             met += [j for j in beside if held[j].offset < new.offset + new.size]
@@ -348,15 +413,24 @@ class _Judge:
             steps = f"[{max(one.start, other.start)}, {min(one.end, other.end)}]"
             high = min(one.offset + one.size, other.offset + other.size)
             common = f"[{max(one.offset, other.offset)}, {high})"
-            self.broken(OVERLAP, f"both hold bytes {common} over steps {steps}", one.buffer, other.buffer)
+            self.broken(
+                OVERLAP, f"both hold bytes {common} over steps {steps}", one.buffer, other.buffer
+            )
 
     def updates_in_place(self, old: _Allocation, new: _Allocation) -> bool:
-        """Whether `new` takes over the space of `old` in the step where its instruction updates it in place."""
+        """Whether `new` takes over the space of `old` in the step where its instruction updates it
+        in place."""
         p = self.program
         t, group = int(p.buffer_instruction[new.buffer]), int(p.buffer_alias[new.buffer])
-        if group < 0 or not p.buffer_is_output[new.buffer] or (new.start, old.end, old.offset) != (t, t, new.offset):
+        if (
+            group < 0
+            or not p.buffer_is_output[new.buffer]
+            or (new.start, old.end, old.offset) != (t, t, new.offset)
+        ):
             return False
         return any(
-            not p.buffer_is_output[b] and p.buffer_tensor[b] == old.tensor and p.buffer_alias[b] == group
+            not p.buffer_is_output[b]
+            and p.buffer_tensor[b] == old.tensor
+            and p.buffer_alias[b] == group
             for b in range(p.buffer_offsets[t], p.buffer_offsets[t + 1])
         )

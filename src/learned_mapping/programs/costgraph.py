@@ -1,21 +1,23 @@
 """TensorFlow's CostGraphDef in text format, the files of REGAL's released dataset.
 
-======================================= ===============================================================================
-CostGraphDef                            ComputationGraph
-======================================= ===============================================================================
-``node.name``                           the op's name; its kind is ``op``, since the format has none
-``node.compute_cost``                   `op_seconds`, in units of a microsecond: what TensorFlow's cost model fills in
-``node.output_info.size``               a tensor ``NAME:PORT`` of that many bytes
-``node.input_info``                     an edge from output `preceding_port` of node `preceding_node`; where that node
-                                        states no such output, it orders and carries nothing: a tensor ``NAME:PORT``
-                                        of 0 bytes, counted in the metadata as ``ports_without_output``
-``node.control_input``                  an edge from a tensor ``^NAME`` of 0 bytes
-``node.is_final``                       all tensors of the node leave the graph
-======================================= ===============================================================================
+========================= ======================================================================
+CostGraphDef              ComputationGraph
+========================= ======================================================================
+``node.name``             the op's name; its kind is ``op``, since the format has none
+``node.compute_cost``     `op_seconds`, in microseconds: what TensorFlow's cost model fills in
+``node.output_info.size`` a tensor ``NAME:PORT`` of that many bytes
+``node.input_info``       an edge from output `preceding_port` of node `preceding_node`; where
+                          that node states no such output, it orders and carries nothing: a
+                          tensor ``NAME:PORT`` of 0 bytes, counted in the metadata as
+                          ``ports_without_output``
+``node.control_input``    an edge from a tensor ``^NAME`` of 0 bytes
+``node.is_final``         all tensors of the node leave the graph
+========================= ======================================================================
 
-Absent numbers are 0, as in proto3. Aliases (`alias_input_port`) are not modelled: each output counts with its own size.
-Neither are temporary memory, devices and shapes; all are accepted and ignored. REGAL's README gives no unit for
-``compute_cost``; only ratios of running times matter there.
+Absent numbers are 0, as in proto3. Aliases (`alias_input_port`) are not modelled: each output
+counts with its own size. Neither are temporary memory, devices and shapes; all are accepted and
+ignored. REGAL's README gives no unit for ``compute_cost``; only ratios of running times matter
+there.
 """
 
 import functools
@@ -30,7 +32,13 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.message_factory import GetMessages
 
 from learned_mapping.errors import InputError, shown
-from learned_mapping.programs.graph import MAX_BYTES, MAX_OPS, MAX_SECONDS, ComputationGraph, make_graph
+from learned_mapping.programs.graph import (
+    MAX_BYTES,
+    MAX_OPS,
+    MAX_SECONDS,
+    ComputationGraph,
+    make_graph,
+)
 from learned_mapping.programs.json_io import MAX_NAME, read_bytes, utf8_text
 
 SECONDS_PER_UNIT = 1e-6  # Seconds of one unit of ``compute_cost``.
@@ -41,26 +49,31 @@ MAX_PIECES = 2_000_000  # Most line ends, quotes and escapes: each takes the par
 SCHEMA = {
     "CostGraphDef": "node:Node* cost:AggregatedCost*",
     "AggregatedCost": "cost:float dimension:string",
-    "Node": "name:string device:string id:int32 input_info:InputInfo* output_info:OutputInfo* "
-    "temporary_memory_size:int64 persistent_memory_size:int64 host_temp_memory_size:int64 "
-    "device_temp_memory_size:int64 device_persistent_memory_size:int64 compute_cost:int64 compute_time:int64 "
-    "memory_time:int64 is_final:bool control_input:int32* inaccurate:bool",
+    "Node": (
+        "name:string device:string id:int32 input_info:InputInfo* output_info:OutputInfo*"
+        " temporary_memory_size:int64 persistent_memory_size:int64 host_temp_memory_size:int64"
+        " device_temp_memory_size:int64 device_persistent_memory_size:int64 compute_cost:int64"
+        " compute_time:int64 memory_time:int64 is_final:bool control_input:int32* inaccurate:bool"
+    ),
     "InputInfo": "preceding_node:int32 preceding_port:int32",
     "OutputInfo": "size:int64 alias_input_port:int64 shape:TensorShapeProto dtype:DataType",
     "TensorShapeProto": "dim:Dim* unknown_rank:bool",
     "Dim": "size:int64 name:string",
 }
-"""Message -> its fields and their types (``cost_graph.proto`` of TensorFlow); a star marks a repeated field."""
+"""Message -> its fields and their types (``cost_graph.proto`` of TensorFlow); a star marks a
+repeated field."""
 DATA_TYPES = (
-    "INVALID FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL QINT8 QUINT8 QINT32 BFLOAT16 QINT16 "
-    "QUINT16 UINT16 COMPLEX128 HALF RESOURCE VARIANT UINT32 UINT64 FLOAT8_E5M2 FLOAT8_E4M3FN FLOAT8_E4M3FNUZ "
-    "FLOAT8_E4M3B11FNUZ FLOAT8_E5M2FNUZ INT4 UINT4 INT2 UINT2 FLOAT4_E2M1FN"
+    "INVALID FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL QINT8 QUINT8 QINT32"
+    " BFLOAT16 QINT16 QUINT16 UINT16 COMPLEX128 HALF RESOURCE VARIANT UINT32 UINT64 FLOAT8_E5M2"
+    " FLOAT8_E4M3FN FLOAT8_E4M3FNUZ FLOAT8_E4M3B11FNUZ FLOAT8_E5M2FNUZ INT4 UINT4 INT2 UINT2"
+    " FLOAT4_E2M1FN"
 )
 
 
 @functools.cache
 def _message_type() -> Any:
-    """The class of CostGraphDef messages, whose fields have presence: one given twice is noticed."""
+    """The class of CostGraphDef messages, whose fields have presence: one given twice is
+    noticed."""
     file = FileDescriptorProto(name="cost_graph.proto", syntax="proto2")
     kinds = file.enum_type.add(name="DataType")
     for number, name in enumerate(DATA_TYPES.split()):
@@ -71,7 +84,11 @@ def _message_type() -> Any:
         entry = file.message_type.add(name=message)
         for number, field in enumerate(fields.split(), 1):
             name, kind = field.rstrip("*").split(":")
-            label = FieldDescriptorProto.LABEL_REPEATED if field.endswith("*") else FieldDescriptorProto.LABEL_OPTIONAL
+            label = (
+                FieldDescriptorProto.LABEL_REPEATED
+                if field.endswith("*")
+                else FieldDescriptorProto.LABEL_OPTIONAL
+            )
             added = entry.field.add(name=name, number=number, label=label)
             if kind[0].isupper():
                 added.type_name = kind
@@ -81,23 +98,32 @@ def _message_type() -> Any:
 
 
 def read_costgraph(path: str | os.PathLike) -> ComputationGraph:
-    """Reads a ``.pbtxt`` (or ``.pbtxt.gz``) file; raises `InputError` naming file, node and field, or line."""
+    """Reads a ``.pbtxt`` (or ``.pbtxt.gz``) file; raises `InputError` naming file, node and field,
+    or line."""
     text = utf8_text(read_bytes(path), path)
     return parse_costgraph(text, name=PurePath(path).name.split(".")[0] or "graph", source=path)
 
 
-def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgraph") -> ComputationGraph:
+def parse_costgraph(
+    text: str, *, name: str = "graph", source: object = "costgraph"
+) -> ComputationGraph:
     """The graph that CostGraphDef text describes.
 
     Raises:
-      InputError: the text is malformed, an id is repeated or dangles, a port is negative, a size or a cost is
-        negative, or the nodes form a cycle.
+      InputError: the text is malformed, an id is repeated or dangles, a port is negative, a size or
+        a cost is negative, or the nodes form a cycle.
     """
     fields = sum(text.count(character) for character in "{<:,")
     pieces = sum(text.count(character) for character in "\n\"'\\")
-    for count, most, what in ((fields, MAX_FIELDS, "fields"), (pieces, MAX_PIECES, "lines, quotes and escapes")):
+    for count, most, what in (
+        (fields, MAX_FIELDS, "fields"),
+        (pieces, MAX_PIECES, "lines, quotes and escapes"),
+    ):
         if count > most:
-            fault = f"up to {count} {what}, at most {most} are supported: larger graphs come as learned-mapping/graph/1"
+            fault = (
+                f"up to {count} {what}, at most {most} are supported: larger graphs come as"
+                " learned-mapping/graph/1"
+            )
             raise InputError(source, "", fault)
     whole = _message_type()()
     try:
@@ -121,7 +147,11 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
     for op, node in enumerate(nodes):
         if not node.name or not node.name.isprintable() or len(node.name) > MAX_NAME - 6:
             # A tensor is named after its op and its port.
-            fail(op, "name", f"expected 1 to {MAX_NAME - 6} printable characters, got {shown(node.name)!r}")
+            fail(
+                op,
+                "name",
+                f"expected 1 to {MAX_NAME - 6} printable characters, got {shown(node.name)!r}",
+            )
         for known, key, field in ((op_of_id, node.id, "id"), (op_of_name, node.name, "name")):
             if key in known:
                 fail(op, field, f"{shown(key)!r} is also node[{known[key]}]'s")
@@ -174,6 +204,7 @@ def parse_costgraph(text: str, *, name: str = "graph", source: object = "costgra
         tensor_is_output=outputs,
         edge_tensor=[t for t, _ in edges],
         edge_consumer=[c for _, c in edges],
-        metadata={"format": "CostGraphDef"} | ({"ports_without_output": unstated} if unstated else {}),
+        metadata={"format": "CostGraphDef"}
+        | ({"ports_without_output": unstated} if unstated else {}),
         source=source,
     )

@@ -1,4 +1,5 @@
-"""The picture of a program's demand for fast memory, and the depths by which pictures of graphs are laid out."""
+"""The picture of a program's demand for fast memory, and the depths by which pictures of graphs are
+laid out."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -17,20 +18,33 @@ def live_bytes(program: Program) -> np.ndarray:
 
 
 def picture(program: Program) -> Figure:
-    """The demand for the fast memory: bytes alive and bytes touched at each step, against the capacity."""
+    """The demand for the fast memory: bytes alive and bytes touched at each step, against the
+    capacity."""
     scale, unit = byte_unit(program.fast_bytes)
     figure, axes = new_figure(height=2.8)
     steps = np.arange(program.num_instructions + 1)
-    axes.stairs(live_bytes(program) / scale, steps, color=PALETTE[0], linewidth=1.6, label="all tensors alive")
-    touched = np.bincount(program.buffer_instruction, program.buffer_bytes, program.num_instructions)
+    axes.stairs(
+        live_bytes(program) / scale,
+        steps,
+        color=PALETTE[0],
+        linewidth=1.6,
+        label="all tensors alive",
+    )
+    touched = np.bincount(
+        program.buffer_instruction, program.buffer_bytes, program.num_instructions
+    )
     axes.stairs(touched / scale, steps, color=PALETTE[1], label="tensors of the instruction")
-    axes.axhline(program.fast_bytes / scale, color=INK, linestyle="--", linewidth=1.2, label="fast memory")
+    axes.axhline(
+        program.fast_bytes / scale, color=INK, linestyle="--", linewidth=1.2, label="fast memory"
+    )
     axes.set_xlim(0, program.num_instructions)
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     if high < 2 * low:  # all of one size
         axes.set_ylim(low / 2, high * 2)
-    axes.set(xlabel="logical time (instruction)", ylabel=f"bytes ({unit})", title=written(program.name))
+    axes.set(
+        xlabel="logical time (instruction)", ylabel=f"bytes ({unit})", title=written(program.name)
+    )
     figure.legend(loc="outside lower center", ncols=3)
     return figure
 

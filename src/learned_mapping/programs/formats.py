@@ -1,6 +1,7 @@
 """The files of graphs and programs: ``learned-mapping/graph/1`` and ``learned-mapping/program/1``.
 
-Solutions have their files beside the rules they obey: `mmap.mapping`, `mcm.partition`, `regal.schedule`.
+Solutions have their files beside the rules they obey: `mmap.mapping`, `mcm.partition`,
+  `regal.schedule`.
 """
 
 import os
@@ -21,7 +22,13 @@ from learned_mapping.programs.graph import (
     check_distinct,
     make_graph,
 )
-from learned_mapping.programs.json_io import Node, expect_schema, plain_number, read_json, write_json
+from learned_mapping.programs.json_io import (
+    Node,
+    expect_schema,
+    plain_number,
+    read_json,
+    write_json,
+)
 from learned_mapping.programs.program import (
     MAX_BUFFERS,
     MAX_INSTRUCTIONS,
@@ -73,10 +80,23 @@ def graph_to_json(graph: ComputationGraph) -> dict[str, Any]:
         ops.append(op)
     tensors = []
     for i, name in enumerate(graph.tensor_names):
-        producer, consumers = graph.op_names[graph.tensor_producer[i]], [graph.op_names[c] for c in graph.consumers(i)]
-        tensor = {"name": name, "producer": producer, "bytes": int(graph.tensor_bytes[i]), "consumers": consumers}
+        producer, consumers = (
+            graph.op_names[graph.tensor_producer[i]],
+            [graph.op_names[c] for c in graph.consumers(i)],
+        )
+        tensor = {
+            "name": name,
+            "producer": producer,
+            "bytes": int(graph.tensor_bytes[i]),
+            "consumers": consumers,
+        }
         tensors.append(tensor | ({"output": True} if graph.tensor_is_output[i] else {}))
-    result = {"schema": "learned-mapping/graph/1", "name": graph.name, "ops": ops, "tensors": tensors}
+    result = {
+        "schema": "learned-mapping/graph/1",
+        "name": graph.name,
+        "ops": ops,
+        "tensors": tensors,
+    }
     return result | ({"metadata": dict(graph.metadata)} if graph.metadata else {})
 
 
@@ -95,14 +115,20 @@ def program_to_json(program: Program) -> dict[str, Any]:
         buffers, varied = [], {}
         for j, b in enumerate(range(program.buffer_offsets[t], program.buffer_offsets[t + 1])):
             role = "output" if program.buffer_is_output[b] else "input"
-            buffer: dict[str, Any] = {"tensor": program.tensor_names[program.buffer_tensor[b]], "role": role}
+            buffer: dict[str, Any] = {
+                "tensor": program.tensor_names[program.buffer_tensor[b]],
+                "role": role,
+            }
             if program.buffer_alias[b] != NO_ALIAS:
                 buffer["alias"] = int(program.buffer_alias[b])
             if program.buffer_bit[b] >= 0:
                 varied[int(program.buffer_bit[b])] = j
             buffers.append(buffer)
         table = program.latency_s[program.latency_offsets[t] : program.latency_offsets[t + 1]]
-        tables = {"varied": [varied[bit] for bit in range(len(varied))], "latency_s": [plain_number(v) for v in table]}
+        tables = {
+            "varied": [varied[bit] for bit in range(len(varied))],
+            "latency_s": [plain_number(v) for v in table],
+        }
         instructions.append({"name": name, "kind": kind, "buffers": buffers, **tables})
     memory = {"fast_bytes": program.fast_bytes, "copy_bytes_per_s": program.copy_bytes_per_s}
     result = {"schema": "learned-mapping/program/1", "name": program.name, "memory": memory}
@@ -116,11 +142,17 @@ def graph_from_json(node: Node) -> ComputationGraph:
     top = node.object(required=("schema", "name", "ops", "tensors"), optional=("metadata",))
     names, kinds, flop, weights, seconds, untouched, chips, groups = [], [], [], [], [], [], [], []
     for item in top["ops"].elements(MAX_OPS):
-        op = item.object(("name",), ("kind", "flop", "weight_bytes", "seconds", "untouched_bytes", "chip", "group"))
+        op = item.object(
+            ("name",),
+            ("kind", "flop", "weight_bytes", "seconds", "untouched_bytes", "chip", "group"),
+        )
         if "seconds" in op:
             seconds.append(op["seconds"].number(0, MAX_SECONDS))
         if len(seconds) not in (0, len(names) + 1):
-            fault = f"ops[{len(names)}] has {'' if 'seconds' in op else 'no '}'seconds', others do not agree"
+            fault = (
+                f"ops[{len(names)}] has {'' if 'seconds' in op else 'no '}'seconds', others do not"
+                " agree"
+            )
             top["ops"].fail(f"{fault}: give all or none")
         for field in ("kind", "flop"):
             if field not in op and not seconds:
@@ -129,7 +161,9 @@ def graph_from_json(node: Node) -> ComputationGraph:
         kinds.append(op["kind"].string() if "kind" in op else "op")
         flop.append(op["flop"].number(0, MAX_FLOP) if "flop" in op else 0.0)
         weights.append(op["weight_bytes"].integer(0, MAX_BYTES) if "weight_bytes" in op else 0)
-        untouched.append(op["untouched_bytes"].integer(0, MAX_TOTAL_BYTES) if "untouched_bytes" in op else 0)
+        untouched.append(
+            op["untouched_bytes"].integer(0, MAX_TOTAL_BYTES) if "untouched_bytes" in op else 0
+        )
         chips.append(op["chip"].integer(0, MAX_CHIPS - 1) if "chip" in op else -1)
         groups.append(op["group"].name() if "group" in op else "")
     check_distinct(node.source, "ops", names)
@@ -196,10 +230,21 @@ def program_from_json(node: Node) -> Program:
             tensor = index_of(buffer["tensor"], "tensor", index)
             is_output = buffer["role"].choice("input", "output") == "output"
             group = buffer["alias"].integer(0, 2**31) if "alias" in buffer else None
-            buffers.append((tensor, is_output, NO_ALIAS if group is None else groups.setdefault(group, len(groups))))
-        table = [v.number(0, MAX_SECONDS) for v in instruction["latency_s"].elements(1 << MAX_VARIED)]
+            buffers.append(
+                (
+                    tensor,
+                    is_output,
+                    NO_ALIAS if group is None else groups.setdefault(group, len(groups)),
+                )
+            )
+        table = [
+            v.number(0, MAX_SECONDS) for v in instruction["latency_s"].elements(1 << MAX_VARIED)
+        ]
         if len(table) != 1 << len(varied):
-            fault = f"{len(table)} entries for {len(varied)} varied buffers, expected {1 << len(varied)}"
+            fault = (
+                f"{len(table)} entries for {len(varied)} varied buffers, expected"
+                f" {1 << len(varied)}"
+            )
             instruction["latency_s"].fail(fault)
         steps.append(Step(name, kind, *_merged(buffers, varied, table)))
     return program_of_steps(
@@ -216,8 +261,11 @@ def program_from_json(node: Node) -> Program:
     )
 
 
-def placed_ops(top: Mapping[str, Node], graph: ComputationGraph, field: str, limit: int) -> np.ndarray:
-    """[N] the number below `limit` that the file of a solution of `graph` gives each op, by name, in `field`.
+def placed_ops(
+    top: Mapping[str, Node], graph: ComputationGraph, field: str, limit: int
+) -> np.ndarray:
+    """[N] the number below `limit` that the file of a solution of `graph` gives each op, by name,
+    in `field`.
 
     Raises:
       InputError: the file is of another graph, or an op is unknown or missing.
@@ -248,7 +296,8 @@ def index_of(node: Node, kind: str, index: dict[str, int]) -> int:
 def _merged(
     buffers: list[tuple[int, bool, int]], varied: list[int], table: list[float]
 ) -> tuple[list[tuple[int, bool, int]], list[int], list[float]]:
-    """An instruction that reads a tensor more than once reads it once: both uses are in fast memory, or neither is."""
+    """An instruction that reads a tensor more than once reads it once: both uses are in fast
+    memory, or neither is."""
     first: dict[tuple[int, bool, int], int] = {}
     kept = [i for i, buffer in enumerate(buffers) if buffer[1] or first.setdefault(buffer, i) == i]
     if len(kept) == len(buffers):
@@ -257,7 +306,10 @@ def _merged(
     position_of = [place[i if buffer[1] else first[buffer]] for i, buffer in enumerate(buffers)]
     left = list(dict.fromkeys(position_of[position] for position in varied))
     bits = [left.index(position_of[position]) for position in varied]
-    entries = [sum(1 << k for k, bit in enumerate(bits) if subset >> bit & 1) for subset in range(1 << len(left))]
+    entries = [
+        sum(1 << k for k, bit in enumerate(bits) if subset >> bit & 1)
+        for subset in range(1 << len(left))
+    ]
     return [buffers[i] for i in kept], left, [table[entry] for entry in entries]
 
 

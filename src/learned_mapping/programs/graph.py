@@ -17,13 +17,15 @@ MAX_OPS = 100_000
 MAX_EDGES = 2_000_000
 MAX_BYTES = 2**50  # Largest tensor, or weights of one op, in bytes: a pebibyte.
 MAX_TOTAL_BYTES = 2**61
-"""Largest sum over all that a graph or a program reads, writes and holds: no 64-bit sum of its parts can overflow."""
+"""Largest sum over all that a graph or a program reads, writes and holds: no 64-bit sum of its
+parts can overflow."""
 MAX_FLOP = 1e21
 MAX_SECONDS = 1e9
 MAX_CHIPS = 4096
-"""Chips of a package: every model and every judge keeps numbers for each chip, and a hundred times the paper's 36 is
-beyond any ring."""
-OPTIONAL = ("op_seconds", "op_untouched_bytes", "op_chip")  # Columns of a graph that it may do without.
+"""Chips of a package: every model and every judge keeps numbers for each chip, and a hundred times
+the paper's 36 is beyond any ring."""
+# Columns of a graph that it may do without.
+OPTIONAL = ("op_seconds", "op_untouched_bytes", "op_chip")
 Lists = tuple[tuple[int, ...], ...]
 
 
@@ -37,24 +39,31 @@ def frozen_array(values: Any, dtype: Any) -> np.ndarray:
 
 
 def plain_array(values: Any, source: object, field: str) -> np.ndarray:
-    """Anything array-like as an array; raises `InputError` for what is none, and for one that a mask hides parts of."""
+    """Anything array-like as an array; raises `InputError` for what is none, and for one that a
+    mask hides parts of."""
     try:
         array = np.asarray(values)
         masked = np.ma.is_masked(values)
     except Exception:  # of another's object
-        raise InputError(source, field, f"expected an array of numbers, got {told(values)}") from None
+        raise InputError(
+            source, field, f"expected an array of numbers, got {told(values)}"
+        ) from None
     if masked:
         raise InputError(source, field, "has entries that are masked")
     return array
 
 
-def whole_array(values: Any, source: object, field: str, dtype: Any, columns: int | None = None) -> np.ndarray:
-    """A read-only array [K], or [K, columns], of whole numbers; raises `InputError` for other shapes and for numbers
-    that are none or beyond the type."""
+def whole_array(
+    values: Any, source: object, field: str, dtype: Any, columns: int | None = None
+) -> np.ndarray:
+    """A read-only array [K], or [K, columns], of whole numbers; raises `InputError` for other
+    shapes and for numbers that are none or beyond the type."""
     array, limits = plain_array(values, source, field), np.iinfo(dtype)
     if not array.size and array.ndim == 1:
         array = np.zeros(0 if columns is None else (0, columns), dtype)
-    if array.ndim != 1 + (columns is not None) or array.shape[1:] != (() if columns is None else (columns,)):
+    if array.ndim != 1 + (columns is not None) or array.shape[1:] != (
+        () if columns is None else (columns,)
+    ):
         raise InputError(source, field, f"has the shape {array.shape}")
     if array.dtype.kind not in "iu":
         raise InputError(source, field, f"expected integers, got {array.dtype}")
@@ -80,33 +89,39 @@ def digest_of(*parts: Any) -> str:
 class ComputationGraph:
     """A directed acyclic graph of N ops, M tensors and E uses of a tensor by an op.
 
-    An op's parameters are not tensors of the graph: they stay on the op, as `op_weight_bytes`. A tensor that several
-    ops consume is one tensor with several edges. Ops may stand in any order; `topological_order` sorts them.
+    An op's parameters are not tensors of the graph: they stay on the op, as `op_weight_bytes`. A
+    tensor that several ops consume is one tensor with several edges. Ops may stand in any order;
+    `topological_order` sorts them.
     """
 
     name: str
     op_names: tuple[str, ...]  # N distinct names.
     op_kinds: tuple[str, ...]
-    """N primitive names, such as ``dot_general``; ``input`` for a source that stands for a program input."""
+    """N primitive names, such as ``dot_general``; ``input`` for a source that stands for a program
+    input."""
     op_flop: np.ndarray  # [N] float64, floating-point operations.
     op_weight_bytes: np.ndarray  # [N] int64, bytes of parameters the op holds.
     op_seconds: np.ndarray | None
-    """[N] float64 running-time estimates in seconds, or None: a hardware model then derives them."""
+    """[N] float64 running-time estimates in seconds, or None: a hardware model then derives
+    them."""
     tensor_names: tuple[str, ...]  # M distinct names.
     tensor_producer: np.ndarray  # [M] int32, the op that produces each tensor.
     tensor_bytes: np.ndarray  # [M] int64.
-    tensor_is_output: np.ndarray  # [M] bool, whether the tensor leaves the graph and so must be kept to the end.
-    edge_tensor: np.ndarray  # [E] int32, ascending; the tensor used. (edge_tensor, edge_consumer) pairs are distinct.
+    # [M] bool, whether the tensor leaves the graph and so must be kept to the end.
+    tensor_is_output: np.ndarray
+    # [E] int32, ascending; the tensor used. (edge_tensor, edge_consumer) pairs are distinct.
+    edge_tensor: np.ndarray
     edge_consumer: np.ndarray  # [E] int32, the op that uses it.
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """The origin of the graph; free form, no part of the digest."""
     op_untouched_bytes: np.ndarray | None = None
-    """[N] int64, bytes of its weights and then of its tensors that an op neither reads nor writes, such as what a slice
-    leaves out; None where every op touches them whole."""
+    """[N] int64, bytes of its weights and then of its tensors that an op neither reads nor writes,
+    such as what a slice leaves out; None where every op touches them whole."""
     op_chip: np.ndarray | None = None
     """[N] int32, the chip an op is fixed to in paper 2, -1 for any; None where all are."""
     op_group: tuple[str, ...] | None = None
-    """N names: ops of one name belong on one chip in paper 2, those of no name anywhere; None where none has a name."""
+    """N names: ops of one name belong on one chip in paper 2, those of no name anywhere; None where
+    none has a name."""
 
     @property
     def num_ops(self) -> int:
@@ -127,8 +142,11 @@ class ComputationGraph:
 
     @functools.cached_property
     def consumer_offsets(self) -> np.ndarray:
-        """[M + 1] int64; tensor m is consumed by ``edge_consumer[consumer_offsets[m]:consumer_offsets[m + 1]]``."""
-        return frozen_array(np.searchsorted(self.edge_tensor, np.arange(self.num_tensors + 1)), np.int64)
+        """[M + 1] int64; tensor m is consumed by
+        ``edge_consumer[consumer_offsets[m]:consumer_offsets[m + 1]]``."""
+        return frozen_array(
+            np.searchsorted(self.edge_tensor, np.arange(self.num_tensors + 1)), np.int64
+        )
 
     def consumers(self, tensor: int) -> np.ndarray:
         """The ops that use `tensor`."""
@@ -136,8 +154,11 @@ class ComputationGraph:
 
     @functools.cached_property
     def op_edges(self) -> np.ndarray:
-        """[K, 2] int32, distinct (producer, consumer) pairs in ascending order: the op-level edges E of the papers."""
-        return frozen_array(np.unique(np.stack([self.edge_producer, self.edge_consumer], axis=1), axis=0), np.int32)
+        """[K, 2] int32, distinct (producer, consumer) pairs in ascending order: the op-level edges
+        E of the papers."""
+        return frozen_array(
+            np.unique(np.stack([self.edge_producer, self.edge_consumer], axis=1), axis=0), np.int32
+        )
 
     @functools.cached_property
     def op_inputs(self) -> Lists:
@@ -161,7 +182,8 @@ class ComputationGraph:
 
     @functools.cached_property
     def topological_order(self) -> np.ndarray:
-        """[N] int32, ops so that each comes after all whose tensors it uses; ties by the ops' own order."""
+        """[N] int32, ops so that each comes after all whose tensors it uses; ties by the ops' own
+        order."""
         return frozen_array(_kahn(self, range(self.num_ops)), np.int32)
 
     @functools.cached_property
@@ -196,25 +218,40 @@ class ComputationGraph:
     def op_is_tied(self) -> np.ndarray:
         """[N] bool, whether an op is fixed to a chip or belongs to a group."""
         chip = np.full(self.num_ops, -1) if self.op_chip is None else self.op_chip
-        return frozen_array((chip >= 0) | np.array([bool(g) for g in self.op_group or [""] * self.num_ops]), bool)
+        return frozen_array(
+            (chip >= 0) | np.array([bool(g) for g in self.op_group or [""] * self.num_ops]), bool
+        )
 
     @functools.cached_property
     def digest(self) -> str:
         """Hexadecimal SHA-256 of everything but the graph's name and metadata."""
         seconds = np.zeros(0) if self.op_seconds is None else self.op_seconds
         return digest_of(
-            self.op_names, self.op_kinds, self.op_flop, self.op_weight_bytes, seconds, self.tensor_names,
-            self.tensor_producer, self.tensor_bytes, self.tensor_is_output, self.edge_tensor, self.edge_consumer,
+            self.op_names,
+            self.op_kinds,
+            self.op_flop,
+            self.op_weight_bytes,
+            seconds,
+            self.tensor_names,
+            self.tensor_producer,
+            self.tensor_bytes,
+            self.tensor_is_output,
+            self.edge_tensor,
+            self.edge_consumer,
             *(() if self.op_untouched_bytes is None else (self.op_untouched_bytes,)),
             *(() if self.op_chip is None else ("chip", self.op_chip)),
             *(() if self.op_group is None else ("group", self.op_group)),
-        )  # fmt: skip
+        )
 
     def _repr_html_(self) -> str:
-        name, flop, weights = html.escape(self.name), float(self.op_flop.sum()), int(self.op_weight_bytes.sum())
+        name, flop, weights = (
+            html.escape(self.name),
+            float(self.op_flop.sum()),
+            int(self.op_weight_bytes.sum()),
+        )
         return (
-            f"<b>{name}</b>: {self.num_ops} ops, {self.num_tensors} tensors, {self.num_edges} edges, "
-            f"{flop / 1e9:.3g} GFLOP, {weights / 2**20:.3g} MiB of weights"
+            f"<b>{name}</b>: {self.num_ops} ops, {self.num_tensors} tensors, {self.num_edges}"
+            f" edges, {flop / 1e9:.3g} GFLOP, {weights / 2**20:.3g} MiB of weights"
         )
 
 
@@ -238,22 +275,31 @@ def make_graph(
     metadata: Mapping[str, Any] | None = None,
     source: object = "graph",
 ) -> ComputationGraph:
-    """Builds and validates a `ComputationGraph`; edges may come in any order, repeated ones are dropped.
+    """Builds and validates a `ComputationGraph`; edges may come in any order, repeated ones are
+    dropped.
 
     Args:
-      op_names, op_kinds, op_flop, op_weight_bytes, op_seconds, op_untouched_bytes, op_chip, op_group: N entries each;
-        units as in `ComputationGraph`.
+      op_names, op_kinds, op_flop, op_weight_bytes, op_seconds, op_untouched_bytes, op_chip,
+        op_group: N entries each; units as in `ComputationGraph`.
       tensor_names, tensor_producer, tensor_bytes, tensor_is_output: M entries each.
       edge_tensor, edge_consumer: E entries each, indices of a tensor and of an op that uses it.
       metadata: where the graph comes from.
       source: what to name in an error, such as the file.
 
     Raises:
-      InputError: lengths differ, a name is repeated, an index dangles, a size is negative, absurd or not finite, an op
-        uses its own output, the ops form a cycle, or ops of one group are fixed to different chips.
+      InputError: lengths differ, a name is repeated, an index dangles, a size is negative, absurd
+        or not finite, an op uses its own output, the ops form a cycle, or ops of one group are
+        fixed to different chips.
     """
-    given = {"op_names": op_names, "op_kinds": op_kinds, "tensor_names": tensor_names, "edge_tensor": edge_tensor}
-    for field_name, values in (given if op_group is None else given | {"op_group": op_group}).items():
+    given = {
+        "op_names": op_names,
+        "op_kinds": op_kinds,
+        "tensor_names": tensor_names,
+        "edge_tensor": edge_tensor,
+    }
+    for field_name, values in (
+        given if op_group is None else given | {"op_group": op_group}
+    ).items():
         expect_sequence(values, source, field_name)
     metadata = {} if metadata is None else metadata
     expect_type(metadata, Mapping, "metadata")
@@ -269,13 +315,25 @@ def make_graph(
     columns = check_columns(
         source,
         op_flop=(op_flop, np.float64, n, 0, MAX_FLOP),
-        op_weight_bytes=(np.zeros(n) if op_weight_bytes is None else op_weight_bytes, np.int64, n, 0, MAX_BYTES),
+        op_weight_bytes=(
+            np.zeros(n) if op_weight_bytes is None else op_weight_bytes,
+            np.int64,
+            n,
+            0,
+            MAX_BYTES,
+        ),
         tensor_bytes=(tensor_bytes, np.int64, m, 0, MAX_BYTES),
         op_seconds=(op_seconds, np.float64, n, 0, MAX_SECONDS),
         op_untouched_bytes=(op_untouched_bytes, np.int64, n, 0, MAX_TOTAL_BYTES),
         op_chip=(op_chip, np.int32, n, -1, MAX_CHIPS - 1),
         tensor_producer=(tensor_producer, np.int32, m, 0, n - 1),
-        tensor_is_output=(np.zeros(m) if tensor_is_output is None else tensor_is_output, bool, m, 0, 1),
+        tensor_is_output=(
+            np.zeros(m) if tensor_is_output is None else tensor_is_output,
+            bool,
+            m,
+            0,
+            1,
+        ),
         edge_tensor=(edge_tensor, np.int32, uses, 0, m - 1),
         edge_consumer=(edge_consumer, np.int32, uses, 0, n - 1),
     )
@@ -309,7 +367,9 @@ def make_graph(
         whole = graph.op_weight_bytes + graph.op_input_bytes + graph.op_output_bytes
         over = np.flatnonzero(graph.op_untouched_bytes > whole)
         if len(over):
-            raise InputError(source, f"ops[{over[0]}].untouched_bytes", "more than its weights and tensors have")
+            raise InputError(
+                source, f"ops[{over[0]}].untouched_bytes", "more than its weights and tensors have"
+            )
     if len(graph.topological_order) < n:
         stuck = sorted(set(range(n)) - set(graph.topological_order.tolist()))
         fault = f"the graph has a cycle through or before op {op_names[stuck[0]]!r}"
@@ -318,7 +378,10 @@ def make_graph(
 
 
 def without_ops(
-    graph: ComputationGraph, folded: np.ndarray, metadata: Mapping[str, Any], **columns: np.ndarray | None
+    graph: ComputationGraph,
+    folded: np.ndarray,
+    metadata: Mapping[str, Any],
+    **columns: np.ndarray | None,
 ) -> ComputationGraph:
     """The graph without the ops `folded` and their tensors; what uses these is said to do without.
 
@@ -326,7 +389,8 @@ def without_ops(
       graph: N ops.
       folded: [N] bool.
       metadata: added to the graph's.
-      columns: [N] of the whole graph, in the place of its own op_flop, op_weight_bytes and op_seconds.
+      columns: [N] of the whole graph, in the place of its own op_flop, op_weight_bytes and
+        op_seconds.
     """
     ops, tensors = np.flatnonzero(~folded), np.flatnonzero(~folded[graph.tensor_producer])
     edges = np.flatnonzero(~folded[graph.edge_producer])
@@ -334,17 +398,25 @@ def without_ops(
     names = ("op_flop", "op_weight_bytes", "op_seconds", "op_untouched_bytes", "op_chip")
     stored = {name: getattr(graph, name) for name in names}
     if graph.op_untouched_bytes is not None:
-        # An op that loses the tensor it touches a part of touches all that is left; its other inputs are small.
+        # An op that loses the tensor it touches a part of touches all that is left; its other
+        # inputs are small.
         lost, gone = np.zeros(graph.num_ops, np.int64), folded[graph.edge_producer]
         np.add.at(lost, graph.edge_consumer[gone], graph.tensor_bytes[graph.edge_tensor[gone]])
-        lost -= np.minimum(lost, columns.get("op_weight_bytes", graph.op_weight_bytes) - graph.op_weight_bytes)
-        stored["op_untouched_bytes"] = np.where(2 * lost >= graph.op_untouched_bytes, 0, graph.op_untouched_bytes)
+        lost -= np.minimum(
+            lost, columns.get("op_weight_bytes", graph.op_weight_bytes) - graph.op_weight_bytes
+        )
+        stored["op_untouched_bytes"] = np.where(
+            2 * lost >= graph.op_untouched_bytes, 0, graph.op_untouched_bytes
+        )
     return make_graph(
         name=graph.name,
         op_names=[graph.op_names[i] for i in ops],
         op_kinds=[graph.op_kinds[i] for i in ops],
         op_group=None if graph.op_group is None else [graph.op_group[i] for i in ops],
-        **{name: None if values is None else values[ops] for name, values in (stored | columns).items()},
+        **{
+            name: None if values is None else values[ops]
+            for name, values in (stored | columns).items()
+        },
         tensor_names=[graph.tensor_names[i] for i in tensors],
         tensor_producer=new_op[graph.tensor_producer[tensors]],
         tensor_bytes=graph.tensor_bytes[tensors],
@@ -368,7 +440,8 @@ def check_distinct(source: object, field: str, names: Sequence[str]) -> None:
 
 
 def check_text(source: object, field: str, names: Sequence[str]) -> None:
-    """Raises `InputError` where a name is no string of 1 to `MAX_NAME` characters that can be printed on one line."""
+    """Raises `InputError` where a name is no string of 1 to `MAX_NAME` characters that can be
+    printed on one line."""
     for i, name in enumerate(names):
         if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or not name.isprintable():
             what = f"1 to {MAX_NAME} printable characters" if isinstance(name, str) else "a string"
@@ -377,8 +450,11 @@ def check_text(source: object, field: str, names: Sequence[str]) -> None:
             raise InputError(source, place, f"expected {what}, got {got}")
 
 
-def check_groups(source: object, names: Sequence[str], groups: Sequence[str] | None, chips: np.ndarray | None) -> None:
-    """Raises `InputError` where not every op has the name of a group, or none, or two of one have different chips."""
+def check_groups(
+    source: object, names: Sequence[str], groups: Sequence[str] | None, chips: np.ndarray | None
+) -> None:
+    """Raises `InputError` where not every op has the name of a group, or none, or two of one have
+    different chips."""
     if groups is not None and len(groups) != len(names):
         raise InputError(source, "op_group", f"{len(groups)} entries for {len(names)} ops")
     fixed: dict[str, int] = {}
@@ -389,21 +465,31 @@ def check_groups(source: object, names: Sequence[str], groups: Sequence[str] | N
             first = fixed.setdefault(group, op)
             if chips[first] != chips[op]:
                 same = f"op {shown(names[first])!r} of the same group {shown(group)!r}"
-                raise InputError(source, f"ops[{op}].chip", f"{chips[op]}, but {same} has {chips[first]}")
+                raise InputError(
+                    source, f"ops[{op}].chip", f"{chips[op]}, but {same} has {chips[first]}"
+                )
 
 
 def check_total_bytes(source: object, *sizes: np.ndarray) -> None:
     """Raises `InputError` where sizes in bytes together pass `MAX_TOTAL_BYTES`."""
     total = sum(float(size.sum(dtype=float)) for size in sizes)
     if total > MAX_TOTAL_BYTES:
-        raise InputError(source, "bytes", f"{total:.4g} in all, read, written and held; at most {MAX_TOTAL_BYTES:.4g}")
+        raise InputError(
+            source,
+            "bytes",
+            f"{total:.4g} in all, read, written and held; at most {MAX_TOTAL_BYTES:.4g}",
+        )
 
 
-def check_columns(source: object, **columns: tuple[Any, Any, int, float, float]) -> dict[str, np.ndarray | None]:
-    """Frozen arrays of columns given as (values, type, length, lowest, highest); one of `OPTIONAL` may stay None.
+def check_columns(
+    source: object, **columns: tuple[Any, Any, int, float, float]
+) -> dict[str, np.ndarray | None]:
+    """Frozen arrays of columns given as (values, type, length, lowest, highest); one of `OPTIONAL`
+    may stay None.
 
     Raises:
-      InputError: a column is not `length` finite numbers in that range, whole ones where its type is.
+      InputError: a column is not `length` finite numbers in that range, whole ones where its type
+        is.
     """
     checked = {}
     for name, (values, dtype, length, low, high) in columns.items():
@@ -413,12 +499,20 @@ def check_columns(source: object, **columns: tuple[Any, Any, int, float, float])
                 raise InputError(source, name, f"shape {array.shape}, expected ({length},)")
             if length and array.dtype.kind not in "biuf":
                 raise InputError(source, name, f"expected numbers, got {array.dtype}")
-            bad = np.flatnonzero(~(np.isfinite(array) & (array >= low) & (array <= high))) if length else []
+            bad = (
+                np.flatnonzero(~(np.isfinite(array) & (array >= low) & (array <= high)))
+                if length
+                else []
+            )
             if len(bad):
-                raise InputError(source, f"{name}[{bad[0]}]", f"{array[bad[0]]} is outside [{low}, {high:g}]")
+                raise InputError(
+                    source, f"{name}[{bad[0]}]", f"{array[bad[0]]} is outside [{low}, {high:g}]"
+                )
             if length and array.dtype.kind == "f" != np.dtype(dtype).kind and (array % 1).any():
                 where = np.flatnonzero(array % 1)[0]
-                raise InputError(source, f"{name}[{where}]", f"expected a whole number, got {array[where]}")
+                raise InputError(
+                    source, f"{name}[{where}]", f"expected a whole number, got {array[where]}"
+                )
         checked[name] = None if values is None else frozen_array(array, dtype)
     return checked
 
@@ -431,8 +525,8 @@ def _grouped(count: int, keys: np.ndarray, values: np.ndarray) -> Lists:
 
 
 def _kahn(graph: ComputationGraph, keys: Sequence[float]) -> list[int]:
-    """A topological order by Kahn's algorithm: of the ops that are ready the one with the smallest key, of equals the
-    first; shorter than N where there is a cycle."""
+    """A topological order by Kahn's algorithm: of the ops that are ready the one with the smallest
+    key, of equals the first; shorter than N where there is a cycle."""
     waiting = [len(producers) for producers in graph.op_producers]
     ready = [(keys[op], op) for op in range(graph.num_ops) if not waiting[op]]
     heapq.heapify(ready)
@@ -448,7 +542,8 @@ def _kahn(graph: ComputationGraph, keys: Sequence[float]) -> list[int]:
 
 
 def longest_paths(following: Sequence[Sequence[int]], order: np.ndarray) -> np.ndarray:
-    """[N] int64, edges on the longest path from each op along `following`; `order` has an op after all it leads to."""
+    """[N] int64, edges on the longest path from each op along `following`; `order` has an op after
+    all it leads to."""
     depth = np.zeros(len(following), np.int64)
     for u in order.tolist():
         depth[u] = max((depth[v] + 1 for v in following[u]), default=0)
@@ -456,11 +551,13 @@ def longest_paths(following: Sequence[Sequence[int]], order: np.ndarray) -> np.n
 
 
 def random_order(graph: ComputationGraph, rng: np.random.Generator) -> np.ndarray:
-    """[N] int32, a topological order: of the ops that are ready, each time the one with the smallest random key."""
+    """[N] int32, a topological order: of the ops that are ready, each time the one with the
+    smallest random key."""
     return np.array(_kahn(graph, rng.random(graph.num_ops).tolist()), np.int32)
 
 
 def late_order(graph: ComputationGraph) -> np.ndarray:
-    """[N] int32, a topological order: longest path behind first, so each op as late as its consumers allow."""
+    """[N] int32, a topological order: longest path behind first, so each op as late as its
+    consumers allow."""
     depth = longest_paths(graph.op_consumers, graph.topological_order[::-1])
     return np.argsort(-depth, kind="stable").astype(np.int32)

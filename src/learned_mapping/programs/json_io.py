@@ -1,4 +1,5 @@
-"""Reading and writing JSON from strangers: every fault becomes an `InputError` that names file and field."""
+"""Reading and writing JSON from strangers: every fault becomes an `InputError` that names file and
+field."""
 
 import fcntl
 import functools
@@ -22,7 +23,8 @@ from learned_mapping.errors import InputError, shown
 
 MAX_FILE_BYTES = 64 * 2**20  # Largest text accepted, after decompression, in bytes.
 MAX_VALUES = 8_000_000
-"""Most braces, brackets, colons and commas of a JSON text: what bounds the memory that its values can take."""
+"""Most braces, brackets, colons and commas of a JSON text: what bounds the memory that its values
+can take."""
 MAX_NAME = 1000  # Characters of the longest name.
 MAX_METADATA_DEPTH = 20
 
@@ -57,7 +59,8 @@ class Node:
         return {key: Node(value, self.source, prefix + key) for key, value in self.value.items()}
 
     def mapping(self, limit: int, required: Iterable[str] = ()) -> dict[str, Self]:
-        """The members of a JSON object with free keys, at most `limit` of them; raises for a missing one."""
+        """The members of a JSON object with free keys, at most `limit` of them; raises for a
+        missing one."""
         if not isinstance(self.value, dict):
             self._wrong_type("an object")
         if len(self.value) > limit:
@@ -65,7 +68,10 @@ class Node:
         for key in required:
             if key not in self.value:
                 self.fail(f"missing field {key!r}")
-        return {key: Node(value, self.source, f"{self.field}[{_shorten(key)}]") for key, value in self.value.items()}
+        return {
+            key: Node(value, self.source, f"{self.field}[{_shorten(key)}]")
+            for key, value in self.value.items()
+        }
 
     def elements(self, limit: int) -> list[Self]:
         """The elements of a JSON array, at most `limit` of them."""
@@ -73,11 +79,17 @@ class Node:
             self._wrong_type("an array")
         if len(self.value) > limit:
             self.fail(f"{len(self.value)} entries, at most {limit} are supported")
-        return [Node(value, self.source, f"{self.field}[{i}]") for i, value in enumerate(self.value)]
+        return [
+            Node(value, self.source, f"{self.field}[{i}]") for i, value in enumerate(self.value)
+        ]
 
     def name(self) -> str:
         """A string as `string`; a whole number stands for its digits."""
-        if isinstance(self.value, int) and not isinstance(self.value, bool) and abs(self.value) < 10**18:
+        if (
+            isinstance(self.value, int)
+            and not isinstance(self.value, bool)
+            and abs(self.value) < 10**18
+        ):
             return str(self.value)
         return self.string()
 
@@ -100,7 +112,9 @@ class Node:
 
     def integer(self, low: int, high: int) -> int:
         """An integer in [low, high]; 100.0 is one, as other tools write it."""
-        whole = isinstance(self.value, int) or (isinstance(self.value, float) and self.value.is_integer())
+        whole = isinstance(self.value, int) or (
+            isinstance(self.value, float) and self.value.is_integer()
+        )
         if isinstance(self.value, bool) or not whole:
             self._wrong_type("an integer")
         if not low <= self.value <= high:
@@ -133,7 +147,10 @@ def _depth(value: Any, limit: int) -> int:
     """The depth to which lists and objects nest; counts no further than `limit` + 1."""
     if not isinstance(value, dict | list) or limit < 0:
         return 0
-    return 1 + max((_depth(v, limit - 1) for v in (value.values() if isinstance(value, dict) else value)), default=0)
+    return 1 + max(
+        (_depth(v, limit - 1) for v in (value.values() if isinstance(value, dict) else value)),
+        default=0,
+    )
 
 
 def _shorten(value: Any) -> str:
@@ -147,7 +164,8 @@ def _shorten(value: Any) -> str:
 
 
 def read_bytes(path: str | os.PathLike, limit: int = MAX_FILE_BYTES) -> bytes:
-    """A file's bytes, decompressed when its name ends in ``.gz``; raises `InputError` past `limit` bytes."""
+    """A file's bytes, decompressed when its name ends in ``.gz``; raises `InputError` past `limit`
+    bytes."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise InputError("file", "", f"expected a file's name, got {path!r}")
     path = Path(path)
@@ -166,7 +184,9 @@ def read_bytes(path: str | os.PathLike, limit: int = MAX_FILE_BYTES) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(path, "", f"broken gzip file ({error})") from None
     except (OSError, ValueError) as error:
-        raise InputError(path, "", f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
+        raise InputError(
+            path, "", f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        ) from None
     if len(data) > limit:
         raise InputError(path, "", f"more than {limit} bytes")
     return data
@@ -178,7 +198,10 @@ def file_sha256(path: str | os.PathLike) -> str:
 
 
 DOORS = (
-    (rb"PK\x03\x04", "a zip archive, such as torch's .pt2 or NumPy's .npz: `lmap trace` takes a function"),
+    (
+        rb"PK\x03\x04",
+        "a zip archive, such as torch's .pt2 or NumPy's .npz: `lmap trace` takes a function",
+    ),
     (rb"\x1f\x8b", "gzip: its name has to end in .gz"),
     (rb"\x80[\x02-\x05]", "a pickle, which is never opened: `lmap trace` takes a function"),
     (rb"ML\xefR", "MLIR bytecode: a graph in a file named .mlir"),
@@ -186,21 +209,31 @@ DOORS = (
         rb"(\s*//.*\n|\s*#\w+ = .*\n)*\s*(module\b|func\.func\b|\"?(builtin|stablehlo)\.)",
         "MLIR text: a graph in a file named .mlir",
     ),
-    (rb"HloModule\b", "HLO text of XLA: `jax.jit(f).lower(...).as_text()` is StableHLO, for a file named .mlir"),
+    (
+        rb"HloModule\b",
+        "HLO text of XLA: `jax.jit(f).lower(...).as_text()` is StableHLO, for a file named .mlir",
+    ),
     (rb"\s*(strict\s+)?(di)?graph\b[^\n{:]*\{", "DOT, a drawing without costs"),
-    (rb"(\s*#.*\n)*\s*(node|versions|cost|graph)\s*[:{]", "protobuf text: a CostGraphDef's name ends in .pbtxt"),
+    (
+        rb"(\s*#.*\n)*\s*(node|versions|cost|graph)\s*[:{]",
+        "protobuf text: a CostGraphDef's name ends in .pbtxt",
+    ),
     (rb"\s*<(\?xml|graphml|html)", "XML"),
     (rb"[\w ]+,[\w ,]+\r?\n", "CSV: `lmap solve mmap` takes MiniMalloc's, named NAME.CAPACITY.csv"),
     (
         rb"[\x08\x0a][\x00-\xff]{0,40}[\x00-\x08\x0e-\x1a\x1c-\x1f]",
-        "protobuf, such as ONNX, HloProto or GraphDef: `lmap trace` takes a function, and .mlir files are StableHLO",
+        (
+            "protobuf, such as ONNX, HloProto or GraphDef: `lmap trace` takes a function, and .mlir"
+            " files are StableHLO"
+        ),
     ),
 )
 """Beginnings of files that are not ours, and what may be done with them."""
 
 
 def other_door(data: bytes) -> str:
-    """The kind of bytes that are no JSON, and where to go with them; empty where they were not recognised."""
+    """The kind of bytes that are no JSON, and where to go with them; empty where they were not
+    recognised."""
     door = next((text for pattern, text in DOORS if re.match(pattern, data[:4000])), "")
     return f"but {door}" if door else ""
 
@@ -218,10 +251,13 @@ def utf8_text(data: bytes, source: object) -> str:
 
 
 def parse_json(data: bytes, source: object) -> Node:
-    """Parses UTF-8 JSON text; refuses duplicate keys, NaN and infinities, absurd nesting and too many values."""
+    """Parses UTF-8 JSON text; refuses duplicate keys, NaN and infinities, absurd nesting and too
+    many values."""
     values = sum(data.count(character) for character in b"{[,:")
     if values > MAX_VALUES:
-        raise InputError(source, "", f"holds up to {values} values, at most {MAX_VALUES} are supported")
+        raise InputError(
+            source, "", f"holds up to {values} values, at most {MAX_VALUES} are supported"
+        )
     text = utf8_text(data, source)
     del data
     faults: list[str] = []  # of numbers; a NaN stands in their places, by which the first is found
@@ -243,7 +279,11 @@ def parse_json(data: bytes, source: object) -> Node:
 
     def parse_number(digits):
         number = float(digits)
-        return number if math.isfinite(number) else fault(f"{_shorten(digits)} is beyond the range of a float")
+        return (
+            number
+            if math.isfinite(number)
+            else fault(f"{_shorten(digits)} is beyond the range of a float")
+        )
 
     try:
         value = json.loads(
@@ -255,7 +295,9 @@ def parse_json(data: bytes, source: object) -> Node:
         )
     except json.JSONDecodeError as error:
         why = other_door(text.encode("utf-8")) or f"({error.msg})"
-        raise InputError(source, f"line {error.lineno} column {error.colno}", f"not JSON {why}") from None
+        raise InputError(
+            source, f"line {error.lineno} column {error.colno}", f"not JSON {why}"
+        ) from None
     except RecursionError:
         raise InputError(source, "", "nested too deeply") from None
     if faults:
@@ -279,8 +321,9 @@ def _place_of_nan(value: Any) -> str:
 
 
 def read_json(path: str | os.PathLike, schema: str | None = None) -> Node:
-    """Reads a ``.json`` or ``.json.gz`` file; raises `InputError` where it is missing, truncated, not JSON, or, with a
-    `schema`, where its field ``schema`` is not ``learned-mapping/SCHEMA/1``."""
+    """Reads a ``.json`` or ``.json.gz`` file; raises `InputError` where it is missing, truncated,
+    not JSON, or, with a `schema`, where its field ``schema`` is not
+    ``learned-mapping/SCHEMA/1``."""
     node = parse_json(read_bytes(path), path)
     if schema is not None:
         expect_schema(node, schema)
@@ -289,10 +332,13 @@ def read_json(path: str | os.PathLike, schema: str | None = None) -> Node:
 
 @functools.cache
 def read_yaml(path: Path) -> Any:
-    """A table in YAML that comes with the project; a second reading is the first one's value, not to be changed."""
+    """A table in YAML that comes with the project; a second reading is the first one's value, not
+    to be changed."""
     import yaml
 
-    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return yaml.load(
+        path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
 
 
 def schema_name(node: Node) -> str:
@@ -316,8 +362,8 @@ def expect_schema(node: Node, schema: str) -> None:
 
 
 def write_bytes(path: str | os.PathLike, data: bytes) -> None:
-    """Writes a file, or the one a link names, whole or not at all; packed, reproducibly, when its name ends in
-    ``.gz``."""
+    """Writes a file, or the one a link names, whole or not at all; packed, reproducibly, when its
+    name ends in ``.gz``."""
     packs, path = Path(path).suffix == ".gz", Path(os.path.realpath(path))
     if packs:
         packed = io.BytesIO()
@@ -329,7 +375,9 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> None:
         _remove_stale(path.parent)
         handle, temporary = _locked_beside(path)
     except (OSError, ValueError) as error:
-        raise InputError(path, "", f"cannot be written ({getattr(error, 'strerror', None) or error})") from None
+        raise InputError(
+            path, "", f"cannot be written ({getattr(error, 'strerror', None) or error})"
+        ) from None
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -346,13 +394,17 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> None:
 
 
 HALF = f".lmap-{re.sub('[^A-Za-z0-9]', '-', socket.gethostname())[:40]}-"
-"""What the names of half-written files of this host have in common. Whoever writes one holds a lock on it."""
+"""What the names of half-written files of this host have in common. Whoever writes one holds a lock
+on it."""
 
 
 def _locked_beside(path: Path) -> tuple[int, str]:
-    """The handle and the name of a new file beside a file, locked where the file system knows locks."""
+    """The handle and the name of a new file beside a file, locked where the file system knows
+    locks."""
     while True:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}{HALF}", suffix=".tmp")
+        handle, temporary = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name[:40]}{HALF}", suffix=".tmp"
+        )
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
         if os.path.exists(temporary):
@@ -362,8 +414,8 @@ def _locked_beside(path: Path) -> tuple[int, str]:
 
 @functools.cache
 def _remove_stale(folder: Path) -> None:
-    """Removes what killed writers of this host have left in a folder; once in a process. A lock that can be had is of
-    none that writes."""
+    """Removes what killed writers of this host have left in a folder; once in a process. A lock
+    that can be had is of none that writes."""
     for path in folder.glob(f".*{HALF}*.tmp"):
         with suppress(OSError):
             handle = os.open(path, os.O_RDWR)
@@ -388,15 +440,19 @@ def check_writable(folder: str | os.PathLike) -> None:
 def write_json(path: str | os.PathLike, value: Any, *, indent: int | None = None) -> None:
     """Writes JSON atomically; raises ValueError for NaN and infinities rather than write them."""
     separators = (",", ":") if indent is None else None
-    dump = functools.partial(json.dumps, value, indent=indent, separators=separators, allow_nan=False)
+    dump = functools.partial(
+        json.dumps, value, indent=indent, separators=separators, allow_nan=False
+    )
     try:
         data = dump(ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape and UTF-8 cannot hold
+    except UnicodeEncodeError:
+        # half of a surrogate pair, which JSON can escape and UTF-8 cannot hold
         data = dump().encode()
     write_bytes(path, data + b"\n")
 
 
 def plain_number(value: float) -> float | int:
-    """A number as JSON shows it best: whole ones without a fraction, for shorter files of the same value."""
+    """A number as JSON shows it best: whole ones without a fraction, for shorter files of the same
+    value."""
     value = float(value)
     return int(value) if value.is_integer() and abs(value) < 2**53 else value

@@ -1,8 +1,10 @@
-"""The files of MiniMalloc: buffers with given lifetimes, as a program whose buffers are worth their bytes.
+"""The files of MiniMalloc: buffers with given lifetimes, as a program whose buffers are worth their
+bytes.
 
-A CSV has a line for each buffer, ``id,lower,upper,size`` and if need be ``alignment``: held over the times
-[lower, upper), so many bytes. The capacity stands in the file's name, ``NAME.CAPACITY.csv``. A solution has a column
-``offset`` more and a line for each buffer that is in fast memory.
+A CSV has a line for each buffer, ``id,lower,upper,size`` and if need be ``alignment``: held over
+the times [lower, upper), so many bytes. The capacity stands in the file's name,
+``NAME.CAPACITY.csv``. A solution has a column ``offset`` more and a line for each buffer that is in
+fast memory.
 """
 
 import os
@@ -13,13 +15,20 @@ from typing import NamedTuple
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import MAX_BYTES
 from learned_mapping.programs.json_io import MAX_NAME, read_bytes, utf8_text
-from learned_mapping.programs.program import MAX_INSTRUCTIONS, NO_ALIAS, Program, Step, program_of_steps
+from learned_mapping.programs.program import (
+    MAX_INSTRUCTIONS,
+    NO_ALIAS,
+    Program,
+    Step,
+    program_of_steps,
+)
 
 ENDINGS = (".csv", ".csv.gz")
 MAX_TIME = 10**15
 LONGEST = MAX_NAME - len("make ")  # An instruction has the name of what it makes.
 SECONDS_PER_BYTE = 1e-12
-"""The saving of a byte in fast memory; a mapping's return is the share of the bytes that it places, up to rounding."""
+"""The saving of a byte in fast memory; a mapping's return is the share of the bytes that it places,
+up to rounding."""
 LASTS = 1e6  # Beside times that are longer yet a saving of some bytes would be lost to rounding.
 SYNONYMS = {"begin": "lower", "start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
 REQUIRED, OPTIONAL = ("id", "lower", "upper", "size"), ("alignment", "hint", "gaps", "offset")
@@ -40,7 +49,9 @@ def capacity_of(path: str | os.PathLike) -> int:
     """Bytes of fast memory by a file's name; raises `InputError` where it does not say."""
     match = re.search(r"\.(\d{1,18})\.csv(\.gz)?$", Path(path).name, re.ASCII)
     if match is None or not 0 < int(match[1]) <= MAX_BYTES:
-        fault = f"the capacity stands before the ending, 1 to {MAX_BYTES} bytes, as in NAME.1048576.csv"
+        fault = (
+            f"the capacity stands before the ending, 1 to {MAX_BYTES} bytes, as in NAME.1048576.csv"
+        )
         raise InputError(path, "file name", fault)
     return int(match[1])
 
@@ -49,7 +60,8 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
     """The buffers of a file, in its order; raises `InputError` naming file, line and column.
 
     Args:
-      placed: a solution, which has to have an offset in every line; else offsets that are there are not looked at.
+      placed: a solution, which has to have an offset in every line; else offsets that are there are
+        not looked at.
     """
     lines = [line.removesuffix("\r") for line in utf8_text(read_bytes(path), path).split("\n")]
     while lines and not lines[-1]:
@@ -59,14 +71,21 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
     head = [SYNONYMS.get(name, name) for name in lines[0].split(",")]
     for name in REQUIRED + ("offset",) * placed:
         if name not in head:
-            raise InputError(path, "line 1", f"no column {name!r}, expected {','.join(REQUIRED)}[,alignment][,offset]")
+            raise InputError(
+                path,
+                "line 1",
+                f"no column {name!r}, expected {','.join(REQUIRED)}[,alignment][,offset]",
+            )
     for i, name in enumerate(head):
         if name in head[:i] or name not in REQUIRED + OPTIONAL:
             fault = "stands there twice" if name in head[:i] else "is not known"
             raise InputError(path, "line 1", f"column {shown(name)!r} {fault}")
     if len(lines) - 1 > MAX_INSTRUCTIONS // 2:
-        raise InputError(path, "", f"{len(lines) - 1} buffers, at most {MAX_INSTRUCTIONS // 2} are supported")
-    closed = int("end" in lines[0].split(","))  # a column of this name holds the last time, upper the one after it
+        raise InputError(
+            path, "", f"{len(lines) - 1} buffers, at most {MAX_INSTRUCTIONS // 2} are supported"
+        )
+    # a column of this name holds the last time, upper the one after it
+    closed = int("end" in lines[0].split(","))
     rows: list[Row] = []
     lines_of: dict[str, int] = {}
     for number, line in enumerate(lines[1:], 2):
@@ -75,12 +94,16 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
             raise InputError(path, where, f"{len(cells)} cells, the head has {len(head)}")
         cell = dict(zip(head, cells))
         if cell.get("gaps", "").strip():
-            raise InputError(path, f"{where}: gaps", "a buffer that is absent for a while is not supported")
+            raise InputError(
+                path, f"{where}: gaps", "a buffer that is absent for a while is not supported"
+            )
         name = cell["id"]
         if not 0 < len(name) <= LONGEST or not name.isprintable():
             raise InputError(path, f"{where}: id", f"expected 1 to {LONGEST} printable characters")
         if name in lines_of:
-            raise InputError(path, f"{where}: id", f"{shown(name)!r} is that of line {lines_of[name]} too")
+            raise InputError(
+                path, f"{where}: id", f"{shown(name)!r} is that of line {lines_of[name]} too"
+            )
         lines_of[name] = number
 
         def whole(column: str, low: int, high: int, cell=cell, where=where) -> int:
@@ -90,13 +113,19 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
                 raise InputError(path, f"{where}: {column}", fault)
             return int(text)
 
-        lower, upper = whole("lower", -MAX_TIME, MAX_TIME), whole("upper", -MAX_TIME, MAX_TIME) + closed
+        lower, upper = (
+            whole("lower", -MAX_TIME, MAX_TIME),
+            whole("upper", -MAX_TIME, MAX_TIME) + closed,
+        )
         if upper <= lower:
             raise InputError(path, f"{where}: upper", f"{upper} is not after lower, {lower}")
         alignment = whole("alignment", 1, MAX_BYTES) if "alignment" in cell else 1
         offset = whole("offset", 0, MAX_BYTES) if placed else None
         if rows and alignment != rows[0].alignment:
-            fault = f"{alignment}, line 2 has {rows[0].alignment}: one alignment for all buffers is supported"
+            fault = (
+                f"{alignment}, line 2 has {rows[0].alignment}: one alignment for all buffers is"
+                " supported"
+            )
             raise InputError(path, f"{where}: alignment", fault)
         rows.append(Row(name, lower, upper, whole("size", 1, MAX_BYTES), alignment, offset))
     return rows
@@ -105,17 +134,19 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
 def read_minimalloc(path: str | os.PathLike) -> Program:
     """The program of a file: an instruction that makes each buffer, and one that uses it last.
 
-    All times together last a second, or `LASTS` times the possible saving where that is less. Nothing can be copied,
-    and a buffer in fast memory saves `SECONDS_PER_BYTE` for each byte, half of it where it is made and half at its last
-    use. With an alignment, sizes are rounded up and the capacity down to its multiples. ``metadata["buffers"]`` are the
-    file's `Row`s.
+    All times together last a second, or `LASTS` times the possible saving where that is less.
+    Nothing can be copied, and a buffer in fast memory saves `SECONDS_PER_BYTE` for each byte, half
+    of it where it is made and half at its last use. With an alignment, sizes are rounded up and the
+    capacity down to its multiples. ``metadata["buffers"]`` are the file's `Row`s.
     """
     capacity, rows = capacity_of(path), read_rows(path)
     unit = rows[0].alignment if rows else 1
     if not rows:
         raise InputError(path, "", "holds no buffers")
     if capacity < unit:
-        raise InputError(path, "file name", f"a capacity of {capacity} bytes is less than the alignment {unit}")
+        raise InputError(
+            path, "file name", f"a capacity of {capacity} bytes is less than the alignment {unit}"
+        )
     sizes = [-(-row.size // unit) * unit for row in rows]
     ends = [(row.upper, 0, i) for i, row in enumerate(rows)]
     starts = [(row.lower, 1, i) for i, row in enumerate(rows)]
@@ -142,7 +173,8 @@ def read_minimalloc(path: str | os.PathLike) -> Program:
 
 
 def offsets_csv(path: str | os.PathLike, offsets: dict[str, int]) -> str:
-    """The text of a solution of the file `path`: its lines of the buffers in `offsets`, with their offsets in bytes."""
+    """The text of a solution of the file `path`: its lines of the buffers in `offsets`, with their
+    offsets in bytes."""
     rows = read_rows(path)
     aligned = any(row.alignment != 1 for row in rows)
     lines = [[*REQUIRED, *["alignment"] * aligned, "offset"]]

@@ -23,17 +23,21 @@ from learned_mapping.programs.graph import (
 
 MAX_INSTRUCTIONS = 200_000
 MAX_BUFFERS = 1_000_000
-MAX_VARIED = 8  # Latencies are known for subsets of at most this many buffers of an instruction (paper 1, Appendix A).
+# Latencies are known for subsets of at most this many buffers of an instruction (paper 1, Appendix
+# A).
+MAX_VARIED = 8
 NO_ALIAS = -1
 NOT_VARIED = -1
 
 
 @dataclass(frozen=True, eq=False)
 class Program(Drawn):
-    """A program P = (I_0, ..., I_{T-1}) of T instructions with B buffers over N tensors (paper 1, section 4.1).
+    """A program P = (I_0, ..., I_{T-1}) of T instructions with B buffers over N tensors (paper 1,
+    section 4.1).
 
-    A buffer is one use of a tensor: an input (operand) or an output of one instruction. Logical time is the index of an
-    instruction. Buffers stand in the order in which the MMapGame asks for them: by instruction, inputs before outputs.
+    A buffer is one use of a tensor: an input (operand) or an output of one instruction. Logical
+    time is the index of an instruction. Buffers stand in the order in which the MMapGame asks for
+    them: by instruction, inputs before outputs.
     """
 
     name: str
@@ -47,12 +51,16 @@ class Program(Drawn):
     tensor_is_output: np.ndarray  # [N] bool, a result of the program: live to the end.
     buffer_instruction: np.ndarray  # [B] int32, ascending: target_time(b).
     buffer_tensor: np.ndarray  # [B] int32: tensor_id(b).
-    buffer_is_output: np.ndarray  # [B] bool: whether the instruction writes the buffer (else it reads it).
+    # [B] bool: whether the instruction writes the buffer (else it reads it).
+    buffer_is_output: np.ndarray
     buffer_alias: np.ndarray  # [B] int32: alias_id(b), numbered from 0, or `NO_ALIAS`.
-    buffer_bit: np.ndarray  # [B] int8: the bit of the buffer in its instruction's latency table, or `NOT_VARIED`.
-    latency_offsets: np.ndarray  # [T + 1] int64: where each instruction's table starts in `latency_s`.
+    # [B] int8: the bit of the buffer in its instruction's latency table, or `NOT_VARIED`.
+    buffer_bit: np.ndarray
+    # [T + 1] int64: where each instruction's table starts in `latency_s`.
+    latency_offsets: np.ndarray
     latency_s: np.ndarray
-    """float64, seconds: the tables L_I(S) one after another; entry number sum(2^bit(b) for b in S)."""
+    """float64, seconds: the tables L_I(S) one after another; entry number sum(2^bit(b) for b in
+    S)."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """The origin of the program; free form, no part of the digest."""
 
@@ -75,8 +83,11 @@ class Program(Drawn):
 
     @functools.cached_property
     def buffer_offsets(self) -> np.ndarray:
-        """[T + 1] int64: the buffers of instruction t are ``range(buffer_offsets[t], buffer_offsets[t + 1])``."""
-        return frozen_array(np.searchsorted(self.buffer_instruction, np.arange(self.num_instructions + 1)), np.int64)
+        """[T + 1] int64: the buffers of instruction t are ``range(buffer_offsets[t],
+        buffer_offsets[t + 1])``."""
+        return frozen_array(
+            np.searchsorted(self.buffer_instruction, np.arange(self.num_instructions + 1)), np.int64
+        )
 
     @functools.cached_property
     def buffer_demand_s(self) -> np.ndarray:
@@ -85,7 +96,8 @@ class Program(Drawn):
 
     @functools.cached_property
     def supply_s(self) -> np.ndarray:
-        """[T] float64, seconds: the initial supply of each instruction, L_I(B(I)), all buffers fast (Appendix A)."""
+        """[T] float64, seconds: the initial supply of each instruction, L_I(B(I)), all buffers fast
+        (Appendix A)."""
         return frozen_array(self.latency_s[self.latency_offsets[1:] - 1], np.float64)
 
     @functools.cached_property
@@ -95,24 +107,29 @@ class Program(Drawn):
 
     @functools.cached_property
     def initial_benefit_s(self) -> np.ndarray:
-        """[B] float64, seconds: L_I({}) - L_I({b}), the benefit before any decision; 0 for a buffer not varied."""
+        """[B] float64, seconds: L_I({}) - L_I({b}), the benefit before any decision; 0 for a buffer
+        not varied."""
         start = self.latency_offsets[self.buffer_instruction]
-        alone = np.where(self.buffer_bit >= 0, 1 << np.maximum(self.buffer_bit, 0).astype(np.int64), 0)
+        alone = np.where(
+            self.buffer_bit >= 0, 1 << np.maximum(self.buffer_bit, 0).astype(np.int64), 0
+        )
         return frozen_array(self.latency_s[start] - self.latency_s[start + alone], np.float64)
 
     @functools.cached_property
     def possible_saving_s(self) -> float:
-        """Seconds, at least 0: the sum over instructions of L_I({}) - min over S of L_I(S), the best S of each.
+        """Seconds, at least 0: the sum over instructions of L_I({}) - min over S of L_I(S), the
+        best S of each.
 
-        That is L_I({}) - L_I(B(I)) where no buffer is worse off in fast memory, which compiled programs do not promise.
+        That is L_I({}) - L_I(B(I)) where no buffer is worse off in fast memory, which compiled
+        programs do not promise.
         """
         least = np.minimum.reduceat(self.latency_s, self.latency_offsets[:-1])  # no table is empty
         return float(np.sum(self.slow_s - least))
 
     @functools.cached_property
     def tensor_live(self) -> np.ndarray:
-        """[N, 2] int32: live_range, both ends included: from the producer (0 for a parameter) to the last use
-        (T - 1 for a result of the program)."""
+        """[N, 2] int32: live_range, both ends included: from the producer (0 for a parameter) to
+        the last use (T - 1 for a result of the program)."""
         live = np.zeros((self.num_tensors, 2), np.int32)
         live[:, 0] = self.num_instructions
         np.minimum.at(live[:, 0], self.buffer_tensor, self.buffer_instruction)
@@ -123,10 +140,16 @@ class Program(Drawn):
 
     @functools.cached_property
     def updated_tensors(self) -> tuple[tuple[int, ...], ...]:
-        """[B] the tensors that an output updates in place: those its instruction reads through its alias group."""
+        """[B] the tensors that an output updates in place: those its instruction reads through its
+        alias group."""
         updated: list[tuple[int, ...]] = []
         readers: dict[tuple[int, int], tuple[int, ...]] = {}
-        columns = (self.buffer_instruction, self.buffer_alias, self.buffer_is_output, self.buffer_tensor)
+        columns = (
+            self.buffer_instruction,
+            self.buffer_alias,
+            self.buffer_is_output,
+            self.buffer_tensor,
+        )
         for t, alias, is_output, tensor in zip(*(column.tolist() for column in columns)):
             updated.append(readers.get((t, alias), ()) if is_output else ())
             if alias != NO_ALIAS and not is_output:
@@ -141,14 +164,28 @@ class Program(Drawn):
     def digest(self) -> str:
         """Hexadecimal SHA-256 of everything but the program's name and metadata."""
         return digest_of(
-            self.fast_bytes, self.copy_bytes_per_s, self.instruction_names, self.instruction_kinds, self.tensor_names,
-            self.tensor_bytes, self.tensor_is_parameter, self.tensor_is_output, self.buffer_instruction,
-            self.buffer_tensor, self.buffer_is_output, self.buffer_alias, self.buffer_bit, self.latency_offsets,
+            self.fast_bytes,
+            self.copy_bytes_per_s,
+            self.instruction_names,
+            self.instruction_kinds,
+            self.tensor_names,
+            self.tensor_bytes,
+            self.tensor_is_parameter,
+            self.tensor_is_output,
+            self.buffer_instruction,
+            self.buffer_tensor,
+            self.buffer_is_output,
+            self.buffer_alias,
+            self.buffer_bit,
+            self.latency_offsets,
             self.latency_s,
-        )  # fmt: skip
+        )
 
-    def with_memory(self, *, fast_bytes: int | None = None, copy_bytes_per_s: float | None = None) -> Self:
-        """The same program on a machine with another fast memory (bytes) or copy bandwidth (bytes per second).
+    def with_memory(
+        self, *, fast_bytes: int | None = None, copy_bytes_per_s: float | None = None
+    ) -> Self:
+        """The same program on a machine with another fast memory (bytes) or copy bandwidth (bytes
+        per second).
 
         Raises:
           InputError: the memory is negative or no whole number, or the bandwidth not above 0.
@@ -184,9 +221,10 @@ def make_program(
     """Builds and validates a `Program`; fields as there.
 
     Raises:
-      InputError: lengths differ, an index dangles, a size or a latency is negative, absurd or not finite, a tensor is
-        read before it is written, written twice, or written though a parameter, an alias group mixes sizes, or a table
-        does not have one entry per subset of the varied buffers.
+      InputError: lengths differ, an index dangles, a size or a latency is negative, absurd or not
+        finite, a tensor is read before it is written, written twice, or written though a parameter,
+        an alias group mixes sizes, or a table does not have one entry per subset of the varied
+        buffers.
     """
     given = {"instruction_names": instruction_names, "instruction_kinds": instruction_kinds}
     given |= {"tensor_names": tensor_names, "buffer_tensor": buffer_tensor, "latency_s": latency_s}
@@ -198,7 +236,9 @@ def make_program(
     if t == 0:
         raise InputError(source, "instructions", "the program has no instructions")
     if t > MAX_INSTRUCTIONS:
-        raise InputError(source, "instructions", f"{t} instructions, at most {MAX_INSTRUCTIONS} are supported")
+        raise InputError(
+            source, "instructions", f"{t} instructions, at most {MAX_INSTRUCTIONS} are supported"
+        )
     if b > MAX_BUFFERS:
         raise InputError(source, "buffers", f"{b} buffers, at most {MAX_BUFFERS} are supported")
     check_distinct(source, "instructions", instruction_names)
@@ -206,7 +246,9 @@ def make_program(
     check_text(source, "name", [name])
     check_text(source, "instruction_kinds", instruction_kinds)
     if len(instruction_kinds) != t:
-        raise InputError(source, "instruction_kinds", f"{len(instruction_kinds)} entries for {t} instructions")
+        raise InputError(
+            source, "instruction_kinds", f"{len(instruction_kinds)} entries for {t} instructions"
+        )
     _check_memory(source, fast_bytes, copy_bytes_per_s)
     columns = check_columns(
         source,
@@ -221,9 +263,14 @@ def make_program(
         latency_s=(latency_s, np.float64, len(latency_s), 0, MAX_SECONDS),
         latency_offsets=(latency_offsets, np.int64, t + 1, 0, len(latency_s)),
     )
-    check_total_bytes(source, columns["tensor_bytes"], columns["tensor_bytes"][columns["buffer_tensor"]])
+    check_total_bytes(
+        source, columns["tensor_bytes"], columns["tensor_bytes"][columns["buffer_tensor"]]
+    )
     numbers: dict[int, int] = {}  # alias groups are numbered in the order of their first buffers
-    alias = [a if a == NO_ALIAS else numbers.setdefault(a, len(numbers)) for a in columns["buffer_alias"].tolist()]
+    alias = [
+        a if a == NO_ALIAS else numbers.setdefault(a, len(numbers))
+        for a in columns["buffer_alias"].tolist()
+    ]
     columns["buffer_alias"] = frozen_array(alias, np.int32)
     program = Program(
         name=str(name),
@@ -248,16 +295,22 @@ class Step(NamedTuple):
     name: str
     kind: str
     buffers: Sequence[tuple[int, bool, int]]
-    """Tensor, whether the instruction writes it, alias group or `NO_ALIAS`; inputs before outputs."""
+    """Tensor, whether the instruction writes it, alias group or `NO_ALIAS`; inputs before
+    outputs."""
     varied: Sequence[int]  # Positions in `buffers` of the bits of the latency table.
     latency_s: Sequence[float]  # [2^len(varied)] seconds.
 
 
 def program_of_steps(steps: Sequence[Step], **fields: Any) -> Program:
-    """A `Program` from its instructions one by one; the other fields, and what is raised, as in `make_program`."""
+    """A `Program` from its instructions one by one; the other fields, and what is raised, as in
+    `make_program`."""
     try:
         buffers = [
-            (t, *buffer, list(step.varied).index(position) if position in step.varied else NOT_VARIED)
+            (
+                t,
+                *buffer,
+                list(step.varied).index(position) if position in step.varied else NOT_VARIED,
+            )
             for t, step in enumerate(steps)
             for position, buffer in enumerate(step.buffers)
         ]
@@ -266,7 +319,9 @@ def program_of_steps(steps: Sequence[Step], **fields: Any) -> Program:
         latencies = [latency for step in steps for latency in step.latency_s]
         names, kinds = [step.name for step in steps], [step.kind for step in steps]
     except Exception as error:  # of another's object
-        raise InputError(fields.get("source", "program"), "steps", f"are no list of `Step` ({error})") from None
+        raise InputError(
+            fields.get("source", "program"), "steps", f"are no list of `Step` ({error})"
+        ) from None
     return make_program(
         instruction_names=names,
         instruction_kinds=kinds,
@@ -283,9 +338,16 @@ def program_of_steps(steps: Sequence[Step], **fields: Any) -> Program:
 
 def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) -> None:
     if not isinstance(fast_bytes, Real) or isinstance(fast_bytes, bool) or fast_bytes % 1:
-        raise InputError(source, "memory.fast_bytes", f"expected a whole number, got {told(fast_bytes)}")
-    memory = {"memory.fast_bytes": (fast_bytes, MAX_BYTES), "memory.copy_bytes_per_s": (copy_bytes_per_s, 1e18)}
-    check_columns(source, **{field: ([value], float, 1, 0, high) for field, (value, high) in memory.items()})
+        raise InputError(
+            source, "memory.fast_bytes", f"expected a whole number, got {told(fast_bytes)}"
+        )
+    memory = {
+        "memory.fast_bytes": (fast_bytes, MAX_BYTES),
+        "memory.copy_bytes_per_s": (copy_bytes_per_s, 1e18),
+    }
+    check_columns(
+        source, **{field: ([value], float, 1, 0, high) for field, (value, high) in memory.items()}
+    )
     for name, (value, _) in memory.items():
         if not value > 0:
             raise InputError(source, name, f"must be above 0, got {value:g}")
@@ -297,12 +359,20 @@ def _check_order(p: Program, source: object) -> None:
     if len(bad):
         where = f"instructions[{p.buffer_instruction[bad[0] + 1]}].buffers"
         raise InputError(source, where, "buffers must stand by instruction, inputs before outputs")
-    key = p.buffer_instruction.astype(np.int64) * 2 * max(p.num_tensors, 1) + p.buffer_tensor * 2 + p.buffer_is_output
+    key = (
+        p.buffer_instruction.astype(np.int64) * 2 * max(p.num_tensors, 1)
+        + p.buffer_tensor * 2
+        + p.buffer_is_output
+    )
     unique, first = np.unique(key, return_index=True)
     if len(unique) < len(key):
         repeated = min(set(range(len(key))) - set(first.tolist()))
         t, tensor = p.buffer_instruction[repeated], p.tensor_names[p.buffer_tensor[repeated]]
-        raise InputError(source, f"instructions[{t}].buffers", f"tensor {tensor!r} appears twice in the same role")
+        raise InputError(
+            source,
+            f"instructions[{t}].buffers",
+            f"tensor {tensor!r} appears twice in the same role",
+        )
 
 
 def _check_data_flow(p: Program, source: object) -> None:
@@ -313,9 +383,15 @@ def _check_data_flow(p: Program, source: object) -> None:
         name, where = p.tensor_names[tensor], f"instructions[{t}].buffers"
         if is_output:
             if written_at[tensor] == -2:
-                raise InputError(source, where, f"parameter {name!r} is written; an in-place update is a new tensor")
+                raise InputError(
+                    source,
+                    where,
+                    f"parameter {name!r} is written; an in-place update is a new tensor",
+                )
             if written_at[tensor] >= 0:
-                fault = f"tensor {name!r} is written twice, first by instruction {written_at[tensor]}"
+                fault = (
+                    f"tensor {name!r} is written twice, first by instruction {written_at[tensor]}"
+                )
                 raise InputError(source, where, fault)
             written_at[tensor] = t
         elif written_at[tensor] == -1 or written_at[tensor] == t:
@@ -334,7 +410,10 @@ def _check_aliases(p: Program, source: object) -> None:
         first = groups.setdefault(group, i)
         if p.buffer_bytes[i] != p.buffer_bytes[first]:
             one, other = (p.tensor_names[p.buffer_tensor[j]] for j in (first, i))
-            fault = f"alias group of {one!r} and {other!r} mixes sizes {p.buffer_bytes[first]} and {p.buffer_bytes[i]}"
+            fault = (
+                f"alias group of {one!r} and {other!r} mixes sizes {p.buffer_bytes[first]} and"
+                f" {p.buffer_bytes[i]}"
+            )
             raise InputError(source, f"instructions[{p.buffer_instruction[i]}].buffers", fault)
 
 
@@ -345,34 +424,42 @@ def _check_latencies(p: Program, source: object) -> None:
     for t in range(p.num_instructions):
         varied = sorted(bit for bit in bits[starts[t] : starts[t + 1]] if bit >= 0)
         if varied != list(range(len(varied))):
-            raise InputError(source, f"instructions[{t}].varied", f"bits {varied} are not 0, 1, 2, ...")
+            raise InputError(
+                source, f"instructions[{t}].varied", f"bits {varied} are not 0, 1, 2, ..."
+            )
         entries = int(p.latency_offsets[t + 1] - p.latency_offsets[t])
         if entries != 1 << len(varied):
-            fault = f"{entries} entries for {len(varied)} varied buffers, expected {1 << len(varied)}"
+            fault = (
+                f"{entries} entries for {len(varied)} varied buffers, expected {1 << len(varied)}"
+            )
             raise InputError(source, f"instructions[{t}].latency_s", fault)
 
 
 def varied_buffers(sizes: Sequence[int]) -> list[int]:
     """Positions of the at most `MAX_VARIED` largest buffers of an instruction, in buffer order.
 
-    The paper keeps latencies for subsets of at most 8 buffers (Appendix A); the others count as living in HBM. Ties
-    go to the buffer that comes first.
+    The paper keeps latencies for subsets of at most 8 buffers (Appendix A); the others count as
+    living in HBM. Ties go to the buffer that comes first.
     """
     return sorted(sorted(range(len(sizes)), key=lambda j: -sizes[j])[:MAX_VARIED])
 
 
 def instruction_latency_table(flop: float, sizes: Sequence[int], machine: Any) -> np.ndarray:
-    """L_I(S) of one instruction over the subsets S of its varied buffers held in fast memory (paper 1, Appendix A).
+    """L_I(S) of one instruction over the subsets S of its varied buffers held in fast memory (paper
+    1, Appendix A).
 
-    A roofline: L_I(S) = overhead + max(flop / peak, bytes outside S / HBM bandwidth + bytes in S / CMEM bandwidth).
+    A roofline: L_I(S) = overhead + max(flop / peak, bytes outside S / HBM bandwidth + bytes in S /
+      CMEM bandwidth).
 
     Args:
       flop: floating-point operations of the instruction.
       sizes: bytes of all its buffers; the `varied_buffers` of them may be in S.
-      machine: an object with ``peak_flop_per_s``, ``hbm_bytes_per_s``, ``cmem_bytes_per_s`` and ``overhead_s``.
+      machine: an object with ``peak_flop_per_s``, ``hbm_bytes_per_s``, ``cmem_bytes_per_s`` and
+        ``overhead_s``.
 
     Returns:
-      [2^k] float64, seconds, k = min(8, len(sizes)); entry number sum(2^i for varied buffer i in S).
+      [2^k] float64, seconds, k = min(8, len(sizes)); entry number sum(2^i for varied buffer i in
+      S).
     """
     total = float(sum(sizes))
     in_fast = np.zeros(1)

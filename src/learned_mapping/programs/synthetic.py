@@ -11,11 +11,13 @@ MEDIAN_SECONDS = 1e-4  # Median running time of an op.
 MEDIAN_BYTES = 2**20  # Median size of a tensor.
 
 
-def random_graph(rng: np.random.Generator, family: str, num_ops: int, *, name: str | None = None) -> ComputationGraph:
+def random_graph(
+    rng: np.random.Generator, family: str, num_ops: int, *, name: str | None = None
+) -> ComputationGraph:
     """A graph of exactly `num_ops` ops, with running times and tensor sizes.
 
-    Times are lognormal around `MEDIAN_SECONDS`, sizes around `MEDIAN_BYTES`; one op in twenty produces two tensors, its
-    consumers spread over them.
+    Times are lognormal around `MEDIAN_SECONDS`, sizes around `MEDIAN_BYTES`; one op in twenty
+    produces two tensors, its consumers spread over them.
 
     Args:
       family: one of `GRAPH_FAMILIES`.
@@ -26,7 +28,11 @@ def random_graph(rng: np.random.Generator, family: str, num_ops: int, *, name: s
       InputError: unknown family, or no ops.
     """
     if family not in GRAPH_FAMILIES:
-        raise InputError("family", "", f"unknown graph family {family!r}, expected one of {', '.join(GRAPH_FAMILIES)}")
+        raise InputError(
+            "family",
+            "",
+            f"unknown graph family {family!r}, expected one of {', '.join(GRAPH_FAMILIES)}",
+        )
     if num_ops < 1:
         raise InputError("num_ops", "", f"{num_ops}: a graph has at least one op")
     predecessors = GRAPH_FAMILIES[family](rng, num_ops)
@@ -42,7 +48,9 @@ def random_graph(rng: np.random.Generator, family: str, num_ops: int, *, name: s
             edge_consumer.append(op)
     used = set(edge_tensor)
     seconds = MEDIAN_SECONDS * np.exp(rng.standard_normal(num_ops))
-    sizes = np.maximum(4, MEDIAN_BYTES * np.exp(rng.standard_normal(len(tensor_producer)))).astype(np.int64)
+    sizes = np.maximum(4, MEDIAN_BYTES * np.exp(rng.standard_normal(len(tensor_producer)))).astype(
+        np.int64
+    )
     return make_graph(
         name=name or f"{family}-{num_ops}",
         op_names=[f"op.{i}" for i in range(num_ops)],
@@ -64,7 +72,8 @@ Predecessors = list[set[int]]  # For each op the ops it depends on, all with low
 
 
 def _layered(rng: np.random.Generator, n: int) -> Predecessors:
-    """Layers of varying width; an op depends on one to three of the layer before, now and then on an older one."""
+    """Layers of varying width; an op depends on one to three of the layer before, now and then on
+    an older one."""
     layers: list[list[int]] = []
     result: Predecessors = []
     while len(result) < n:
@@ -127,13 +136,29 @@ def _towers(rng: np.random.Generator, n: int) -> Predecessors:
     return result
 
 
-ATTENTION_BLOCK = ((-1,), (-1,), (-1,), (0, 1), (3,), (4, 2), (5,), (6, -1), (7,), (8,), (9,), (10,), (11, 8))
-"""One Transformer layer: query, key, value, scores, softmax, context, projection, add, norm, two dense layers with an
-activation between them, add. Numbers are positions in the block, -1 is the layer's input."""
+ATTENTION_BLOCK = (
+    (-1,),
+    (-1,),
+    (-1,),
+    (0, 1),
+    (3,),
+    (4, 2),
+    (5,),
+    (6, -1),
+    (7,),
+    (8,),
+    (9,),
+    (10,),
+    (11, 8),
+)
+"""One Transformer layer: query, key, value, scores, softmax, context, projection, add, norm, two
+dense layers with an activation between them, add. Numbers are positions in the block, -1 is the
+layer's input."""
 
 
 def _attention(rng: np.random.Generator, n: int) -> Predecessors:
-    """Transformer layers one after another, some with a second attention over a shared memory; a chain fills up."""
+    """Transformer layers one after another, some with a second attention over a shared memory; a
+    chain fills up."""
     result: Predecessors = [set()]
     memory = 0
     while len(result) + len(ATTENTION_BLOCK) <= n:

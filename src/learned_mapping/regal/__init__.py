@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "PROBLEM", "DevicePair", "Instance", "Schedule", "env", "solve", "validate"]
 
 __getattr__, __dir__ = lazily(
-    __name__, env="env", solve="methods", METHODS="methods", PROBLEM="methods", DevicePair="rules.instance",
-    Schedule="schedule", Instance="rules.instance", decode="rules.decode",
-)  # fmt: skip
+    __name__,
+    env="env",
+    solve="methods",
+    METHODS="methods",
+    PROBLEM="methods",
+    DevicePair="rules.instance",
+    Schedule="schedule",
+    Instance="rules.instance",
+    decode="rules.decode",
+)

@@ -15,17 +15,24 @@ from learned_mapping.style import INK, PALETTE, byte_unit, new_figure, time_unit
 
 LABELLED_OPS = 24  # Up to this many ops, a chart writes their names.
 DRAWN_TRANSFERS = 150
-"""Up to this many transfers, a chart draws each; of more it bundles those near each other, arrows as thick as many."""
+"""Up to this many transfers, a chart draws each; of more it bundles those near each other, arrows
+as thick as many."""
 BUNDLES = 60  # Moments at which it does.
-SINGLE_OPS = 3000  # Up to this many ops and as many edges, a drawing of a graph has a dot and a line for each.
+# Up to this many ops and as many edges, a drawing of a graph has a dot and a line for each.
+SINGLE_OPS = 3000
 
 
-def picture(graph: ComputationGraph, schedule: Schedule | None = None, pair: DevicePair | None = None) -> Figure:
-    """A schedule as a Gantt chart over its memory, or a graph alone; raises `InputError` as `gantt`."""
+def picture(
+    graph: ComputationGraph, schedule: Schedule | None = None, pair: DevicePair | None = None
+) -> Figure:
+    """A schedule as a Gantt chart over its memory, or a graph alone; raises `InputError` as
+    `gantt`."""
     return drawing(graph) if schedule is None else gantt(graph, schedule, pair)
 
 
-def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None, *, title: str = "") -> Figure:
+def gantt(
+    graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None, *, title: str = ""
+) -> Figure:
     """The ops of each device over time, transfers between, and each device's memory underneath.
 
     Args:
@@ -50,32 +57,56 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
     width = max(run.makespan_s * scale, 1e-12)
     op_colours, kinds = _op_colours(graph)
     for device in range(devices):
-        mine = [i for i, (what, to) in enumerate(steps) if to == RUN_OP and schedule.placement[what] == device]
+        mine = [
+            i
+            for i, (what, to) in enumerate(steps)
+            if to == RUN_OP and schedule.placement[what] == device
+        ]
         bars = [(start[i], finish[i] - start[i]) for i in mine]
         edge = "white" if len(mine) <= 200 else "none"
         colours = [op_colours[steps[i][0]] for i in mine]
-        chart.broken_barh(bars, (device - 0.36, 0.72), facecolors=colours, edgecolors=edge, linewidth=0.4)
+        chart.broken_barh(
+            bars, (device - 0.36, 0.72), facecolors=colours, edgecolors=edge, linewidth=0.4
+        )
         if graph.num_ops <= LABELLED_OPS:
             for i, (left, length) in zip(mine, bars):
                 name = graph.op_names[steps[i][0]]
                 if length > 0.011 * width * len(name):
                     chart.text(
-                        left + length / 2, device, written(name), ha="center", va="center", color="white", fontsize=8
+                        left + length / 2,
+                        device,
+                        written(name),
+                        ha="center",
+                        va="center",
+                        color="white",
+                        fontsize=8,
                     )
     sends = [(i, steps[i]) for i in range(len(steps)) if steps[i][1] != RUN_OP]
     bundled = len(sends) > DRAWN_TRANSFERS
     arrows: dict[tuple[float, int, int], int] = {}
     for i, (tensor, target) in sends:
-        moment = (int(start[i] / width * BUNDLES) + 0.5) * width / BUNDLES if bundled else float(start[i])
+        moment = (
+            (int(start[i] / width * BUNDLES) + 0.5) * width / BUNDLES
+            if bundled
+            else float(start[i])
+        )
         key = (moment, int(schedule.placement[graph.tensor_producer[tensor]]), target)
         arrows[key] = arrows.get(key, 0) + 1
     most = max(arrows.values(), default=1)
     for (moment, source, target), count in arrows.items():
         down, thick = 1 if target > source else -1, 0.9 if not bundled else 0.5 + 2 * count / most
         chart.annotate(
-            "", (moment, target - 0.36 * down), (moment, source + 0.36 * down),
-            arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": thick, "shrinkA": 0, "shrinkB": 0},
-        )  # fmt: skip
+            "",
+            (moment, target - 0.36 * down),
+            (moment, source + 0.36 * down),
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": INK,
+                "linewidth": thick,
+                "shrinkA": 0,
+                "shrinkB": 0,
+            },
+        )
     chart.set_yticks(range(devices), [f"device {k}" for k in range(devices)])
     chart.set_ylim(devices - 0.5, -0.5)
     chart.grid(axis="y", visible=False)
@@ -83,7 +114,9 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
     for device in range(devices):
         moments, held = map(np.array, memory_curve(graph, schedule, run, device))
         colour = PALETTE[device % len(PALETTE)]
-        memory.step(moments * scale, held / size, where="post", color=colour, label=f"device {device}")
+        memory.step(
+            moments * scale, held / size, where="post", color=colour, label=f"device {device}"
+        )
     memory.axhline(run.peak_bytes / size, color=INK, linewidth=0.8, linestyle=":")
     memory.set_ylim(0, 1.12 * max(run.peak_bytes / size, 1e-12))
     memory.set_xlim(0, 1.005 * width)
@@ -94,14 +127,17 @@ def gantt(graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None =
     text = title or f"{written(graph.name)}: {run.makespan_s * scale:.4g} {unit}, {peak}"
     chart.set_title(f"{text}, {len(sends)} transfers{', bundled' * bundled}", loc="left")
     if len(kinds) > 1:
-        figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
+        figure.legend(
+            handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op"
+        )
     return figure
 
 
 def memory_curve(
     graph: ComputationGraph, schedule: Schedule, run: Simulation, device: int
 ) -> tuple[list[float], list[int]]:
-    """Moments in seconds and the bytes held from each on: during a step its sample, after it what is left.
+    """Moments in seconds and the bytes held from each on: during a step its sample, after it what
+    is left.
 
     What is left follows from the next sample, less what the next step allocates.
     """
@@ -127,7 +163,8 @@ def memory_curve(
 
 
 def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
-    """A colour per op by its kind, and the legend: kinds by their seconds, those past the palette's end in one."""
+    """A colour per op by its kind, and the legend: kinds by their seconds, those past the palette's
+    end in one."""
     kinds, of_op = np.unique(np.array(graph.op_kinds), return_inverse=True)
     ranked = np.argsort(-np.bincount(of_op, weights=op_seconds(graph, DevicePair())), kind="stable")
     rank = np.empty(len(kinds), int)
@@ -140,7 +177,8 @@ def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
 
 
 def layout(graph: ComputationGraph) -> tuple[np.ndarray, np.ndarray]:
-    """([N] int64, [N] float64): an op's depth, from 0, and its height, one unit apart from others of that depth."""
+    """([N] int64, [N] float64): an op's depth, from 0, and its height, one unit apart from others
+    of that depth."""
     depth, height = depth_of(graph), np.zeros(graph.num_ops)
     before, order = graph.op_producers, graph.topological_order
     for level in range(depth.max() + 1):
@@ -153,7 +191,8 @@ def layout(graph: ComputationGraph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: str = "") -> Figure:
-    """The graph from left to right by depth; an op's area grows with its seconds, a line's width with its bytes.
+    """The graph from left to right by depth; an op's area grows with its seconds, a line's width
+    with its bytes.
 
     Args:
       graph: of N ops.
@@ -191,7 +230,9 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
     axes.spines["left"].set_visible(False)
     axes.margins(0.05)
     if paint is None and len(kinds) > 1:
-        figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
+        figure.legend(
+            handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op"
+        )
     return figure
 
 
@@ -213,8 +254,12 @@ def _profile(graph: ComputationGraph) -> Figure:
     unit_bytes, size_unit = byte_unit(int(graph.tensor_bytes.sum()))
     sizes = np.bincount(place[graph.tensor_producer], graph.tensor_bytes / unit_bytes, bins)
     memory.stairs(sizes, edges, fill=True, color=PALETTE[5])
-    memory.set(xlabel="depth (ops on the longest path before)", ylabel=f"tensors made ({size_unit})")
+    memory.set(
+        xlabel="depth (ops on the longest path before)", ylabel=f"tensors made ({size_unit})"
+    )
     counts = f"{graph.num_ops:,} ops and {graph.num_edges:,} edges, summed up by depth"
     axes.set_title(f"{written(graph.name)}: {counts}", loc="left")
-    figure.legend(handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op")
+    figure.legend(
+        handles=kinds, loc="outside lower center", ncols=min(len(kinds), 6), title="kind of op"
+    )
     return figure

@@ -1,9 +1,10 @@
 """The environment of paper 3 in JAX: one graph, one action, one reward (REGAL, Section 2.3).
 
-An episode has one step: the action is a bin for every Beta parameter of every op, the reward -M / H, the cost that
-BRKGA ends with when its mutants follow these laws over the one it ends with when they are uniform. `reset` and `step`
-are pure and go through jit and vmap; the search is compiled code behind `jax.pure_callback`. Laws tried with one seed
-share their initial population and their random numbers; given to one call, the population is scored once.
+An episode has one step: the action is a bin for every Beta parameter of every op, the reward -M /
+H, the cost that BRKGA ends with when its mutants follow these laws over the one it ends with when
+they are uniform. `reset` and `step` are pure and go through jit and vmap; the search is compiled
+code behind `jax.pure_callback`. Laws tried with one seed share their initial population and their
+random numbers; given to one call, the population is scored once.
 
 Seconds are float64: use everything here inside ``with exact():``.
 """
@@ -29,30 +30,43 @@ __all__ = ["EnvGraph", "EnvState", "env_graphs", "exact", "reset", "seconds_of",
 
 UNIFORM_RUNS = 4  # Runs with uniform mutants whose mean is H.
 _KINDS = {
-    "seconds": "N", "weight_bytes": "N", "tensor_bytes": "M", "tensor_producer": "M", "tensor_is_output": "M",
-    "consumer_offsets": "M+", "consumers": "E", "input_offsets": "N+", "inputs": "E", "output_offsets": "N+",
+    "seconds": "N",
+    "weight_bytes": "N",
+    "tensor_bytes": "M",
+    "tensor_producer": "M",
+    "tensor_is_output": "M",
+    "consumer_offsets": "M+",
+    "consumers": "E",
+    "input_offsets": "N+",
+    "inputs": "E",
+    "output_offsets": "N+",
     "outputs": "M",
-}  # fmt: skip
+}
 """Arrays of an instance -> what they have an entry for; + for one more."""
 
 
 class EnvGraph(NamedTuple):
-    """A graph for `reset`, padded to N ops, M tensors and E uses; graphs of equal sizes share a compilation."""
+    """A graph for `reset`, padded to N ops, M tensors and E uses; graphs of equal sizes share a
+    compilation."""
 
     sizes: jax.Array  # [3] int32: the graph's own ops, tensors and uses.
     flop: jax.Array  # [N] float64.
-    touched_bytes: jax.Array  # [N] float64: what the roofline of `op_seconds` divides by the bandwidth.
+    # [N] float64: what the roofline of `op_seconds` divides by the bandwidth.
+    touched_bytes: jax.Array
     stated_seconds: jax.Array  # [N] float64: the graph's own times; -1 where it brings none.
     arrays: dict[str, jax.Array]  # The padded arrays of `Instance.arrays` but ``seconds``.
     flags: jax.Array  # [2] bool: transfers are free; the objective is peak memory.
-    observation: jraph.GraphsTuple  # What the policy sees: attributes of ops and uses, one padded graph (Section 2.1).
+    # What the policy sees: attributes of ops and uses, one padded graph (Section 2.1).
+    observation: jraph.GraphsTuple
 
 
 class EnvState(NamedTuple):
     """An episode, a state of this decision process. A pytree; no number in it is NaN.
 
-    - Reset: `reset`, from a graph, a machine, a seed of the uniform runs and a number of evaluations.
-    - Step: `step`, a bin for every Beta parameter of every op and a seed of the search; the same seed, the same result.
+    - Reset: `reset`, from a graph, a machine, a seed of the uniform runs and a number of
+      evaluations.
+    - Step: `step`, a bin for every Beta parameter of every op and a seed of the search; the same
+      seed, the same result.
     - Observe: what `reset` returns beside the state, one padded graph; it does not change.
     - Mask: none; bins that are not there change nothing and earn nothing.
     - Reward: -M / H, the search's cost over that of uniform mutants; no unit.
@@ -84,16 +98,23 @@ def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGr
         computes = np.array([kind != "input" for kind in graph.op_kinds])
         times = np.full(size[0], -1.0) if graph.op_seconds is None else graph.op_seconds
         tuple_ = jraph.GraphsTuple(
-            nodes=attributes.nodes, edges=attributes.edges, senders=attributes.senders, receivers=attributes.receivers,
-            globals=None, n_node=np.array([size[0]]), n_edge=np.array([size[2]]),
-        )  # fmt: skip
+            nodes=attributes.nodes,
+            edges=attributes.edges,
+            senders=attributes.senders,
+            receivers=attributes.receivers,
+            globals=None,
+            n_node=np.array([size[0]]),
+            n_edge=np.array([size[2]]),
+        )
         stacked.append(
             EnvGraph(
                 sizes=np.array(size, np.int32),
                 flop=_pad(graph.op_flop * computes, n),
                 touched_bytes=_pad(touched * computes, n),
                 stated_seconds=_pad(times, n),
-                arrays={k: _pad(arrays[k], padded[v], None) for k, v in _KINDS.items() if k != "seconds"},
+                arrays={
+                    k: _pad(arrays[k], padded[v], None) for k, v in _KINDS.items() if k != "seconds"
+                },
                 flags=np.array([arrays["free_transfers"], arrays["minimise_memory"]]),
                 observation=jraph.pad_with_graphs(tuple_, n + 1, e + 1, 2),
             )
@@ -112,7 +133,9 @@ def seconds_of(graph: EnvGraph, pair: DevicePair) -> jax.Array:
     return jnp.where(graph.stated_seconds < 0, roofline, graph.stated_seconds)
 
 
-def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) -> tuple[EnvState, jraph.GraphsTuple]:
+def reset(
+    graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int
+) -> tuple[EnvState, jraph.GraphsTuple]:
     """A new episode and what the policy sees of it.
 
     Args:
@@ -121,11 +144,16 @@ def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) 
       evaluations: chromosomes scored in a run.
 
     Raises:
-      InputError: fewer evaluations than a generation after the initial population needs, or not inside `exact`.
+      InputError: fewer evaluations than a generation after the initial population needs, or not
+        inside `exact`.
     """
     require_exact("regal.env")
     if not is_whole(evaluations) or generations_in(evaluations, BrkgaParameters()) < 1:
-        raise InputError("environment", "evaluations", f"{evaluations!r} do not reach a generation after the first")
+        raise InputError(
+            "environment",
+            "evaluations",
+            f"{evaluations!r} do not reach a generation after the first",
+        )
     state = EnvState(graph, pair, jnp.int32(evaluations), jnp.float64(1), jnp.bool_(False))
 
     def run(arrays: Arrays, seed: int, evaluations: int) -> float:
@@ -134,12 +162,15 @@ def reset(graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int) 
     return state._replace(uniform_cost=_call(run, (), state, seed)), graph.observation
 
 
-def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float, ...]) -> tuple[EnvState, jax.Array]:
-    """The episode after its one action, and the reward, -M / H; an illegal action, a bin that is not there, changes
-    nothing and earns nothing.
+def step(
+    state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float, ...]
+) -> tuple[EnvState, jax.Array]:
+    """The episode after its one action, and the reward, -M / H; an illegal action, a bin that is
+    not there, changes nothing and earns nothing.
 
     Args:
-      choices: [N, d + 1, 2] integers, bins of alpha and beta; or [K, N, d + 1, 2], K laws tried in as many runs.
+      choices: [N, d + 1, 2] integers, bins of alpha and beta; or [K, N, d + 1, 2], K laws tried in
+        as many runs.
       seed: [] integer: the initial population and the random numbers after it, the same for all K.
       bins: the values to choose from.
 
@@ -151,9 +182,15 @@ def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float
     """
     require_exact("regal.env")
     shape = (len(state.graph.flop), state.pair.devices + 1, 2)
-    if choices.shape[-3:] != shape or choices.ndim > 4 or not jnp.issubdtype(choices.dtype, jnp.integer):
+    if (
+        choices.shape[-3:] != shape
+        or choices.ndim > 4
+        or not jnp.issubdtype(choices.dtype, jnp.integer)
+    ):
         given = f"{choices.dtype} of shape {choices.shape}"
-        raise InputError("environment", "choices", f"expected integers of shape {shape}, or K of it, got {given}")
+        raise InputError(
+            "environment", "choices", f"expected integers of shape {shape}, or K of it, got {given}"
+        )
     laws = choices.reshape(-1, *choices.shape[-3:])
     counts = (jnp.arange(laws.shape[1]) < state.graph.sizes[0])[:, None, None]
     legal = ((laws >= 0) & (laws < len(bins)) | ~counts).all(axis=(1, 2, 3))
@@ -163,23 +200,38 @@ def step(state: EnvState, choices: jax.Array, seed: jax.Array, bins: tuple[float
         return rollouts(arrays, chosen[:, : len(arrays.seconds)], bins, stream(seed), evaluations)
 
     legal &= ~state.done
-    rewards = jnp.where(legal, -_call(run, laws.shape[:1], state, seed, laws) / state.uniform_cost, 0.0)
+    rewards = jnp.where(
+        legal, -_call(run, laws.shape[:1], state, seed, laws) / state.uniform_cost, 0.0
+    )
     return state._replace(done=state.done | legal.any()), rewards.reshape(choices.shape[:-3])
 
 
-def _call(function: Callable, shape: tuple[int, ...], state: EnvState, seed: jax.Array, *rest: jax.Array) -> jax.Array:
+def _call(
+    function: Callable, shape: tuple[int, ...], state: EnvState, seed: jax.Array, *rest: jax.Array
+) -> jax.Array:
     """`shape` float64 from compiled code: function(arrays, seed, evaluations, *rest)."""
     graph, devices = state.graph, state.pair.devices
 
-    inputs = (graph.sizes, graph.flags, jnp.float64(state.pair.memory_bytes), state.evaluations, jnp.int64(seed))
+    inputs = (
+        graph.sizes,
+        graph.flags,
+        jnp.float64(state.pair.memory_bytes),
+        state.evaluations,
+        jnp.int64(seed),
+    )
     inputs = (*inputs, graph.arrays | {"seconds": seconds_of(graph, state.pair)}, *rest)
     dtypes = jax.tree.map(lambda leaf: np.dtype(leaf.dtype), inputs)
 
     def host(*narrow):
-        sizes, flags, memory_bytes, evaluations, seed, padded, *rest = jax.tree.map(_widen, narrow, dtypes)
+        sizes, flags, memory_bytes, evaluations, seed, padded, *rest = jax.tree.map(
+            _widen, narrow, dtypes
+        )
         n, m, e = (int(size) for size in sizes)
         counts = {"N": n, "M": m, "E": e, "N+": n + 1, "M+": m + 1}
-        arrays = {name: np.ascontiguousarray(padded[name][: counts[kind]]) for name, kind in _KINDS.items()}
+        arrays = {
+            name: np.ascontiguousarray(padded[name][: counts[kind]])
+            for name, kind in _KINDS.items()
+        }
         free, minimise = (bool(flag) for flag in flags)
         total = arrays["weight_bytes"].sum() + arrays["tensor_bytes"].sum()
         problem = Arrays(
@@ -195,7 +247,8 @@ def _call(function: Callable, shape: tuple[int, ...], state: EnvState, seed: jax
 
 
 def _narrow(leaf: jax.Array) -> jax.Array:
-    """64-bit numbers as pairs of 32: JAX calls back on a thread that does not know of `exact`, and would round them."""
+    """64-bit numbers as pairs of 32: JAX calls back on a thread that does not know of `exact`, and
+    would round them."""
     return jax.lax.bitcast_convert_type(leaf, jnp.uint32) if leaf.dtype.itemsize == 8 else leaf
 
 

@@ -1,7 +1,7 @@
 """Every way to schedule a graph, by name, behind one call: `solve`.
 
-REGAL's networks are in ``data/checkpoints/regal``; `NETWORKS` says which one serves an objective. Another one is asked
-for by name: ``regal-imitation:synthetic-runtime-1``.
+REGAL's networks are in ``data/checkpoints/regal``; `NETWORKS` says which one serves an objective.
+Another one is asked for by name: ``regal-imitation:synthetic-runtime-1``.
 """
 
 import functools
@@ -17,7 +17,16 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError, expect_choice, real
 from learned_mapping.folders import networks_folder
 from learned_mapping.hardware.device_pair import GIB, DevicePair
-from learned_mapping.problem import OURS, RULE, SEARCH, Method, Outcome, Problem, Result, read_graph_file
+from learned_mapping.problem import (
+    OURS,
+    RULE,
+    SEARCH,
+    Method,
+    Outcome,
+    Problem,
+    Result,
+    read_graph_file,
+)
 from learned_mapping.problem import PAPER as PAPERS_LEARNER
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.agent.features import features
@@ -31,16 +40,32 @@ from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.schedule import Schedule, read_schedule, schedule_to_json
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
-from learned_mapping.regal.searches.list_schedule import gp_dfs, gp_list, list_scheduler, upward_rank
-from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search, random_search
-from learned_mapping.regal.searches.proposals import constant_law, ordered_law, priority_law, spectral_law
+from learned_mapping.regal.searches.list_schedule import (
+    gp_dfs,
+    gp_list,
+    list_scheduler,
+    upward_rank,
+)
+from learned_mapping.regal.searches.local_search import (
+    TUNED_LOCAL_SEARCH,
+    local_search,
+    random_search,
+)
+from learned_mapping.regal.searches.proposals import (
+    constant_law,
+    ordered_law,
+    priority_law,
+    spectral_law,
+)
 from learned_mapping.regal.searches.race import race, winner
 from learned_mapping.regal.validate import validate
 from learned_mapping.verdict import LISTED, Verdict
 
-EVALUATIONS = 5000  # Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2).
+# Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2).
+EVALUATIONS = 5000
 CP_SAT_DETERMINISTIC = 3.0
-"""The solver's limit without one in seconds, in its own units of work: some ten seconds, the same result everywhere."""
+"""The solver's limit without one in seconds, in its own units of work: some ten seconds, the same
+result everywhere."""
 BESIDE_SECONDS = 5.0
 
 Run = Callable[[Instance, np.random.Generator, Budget], Outcome]
@@ -55,7 +80,9 @@ def searched(search: Callable[[Instance, np.random.Generator, Budget], np.ndarra
     return run
 
 
-def _tuned(search: Callable[..., np.ndarray], parameters: Mapping[str, Any]) -> Callable[..., np.ndarray]:
+def _tuned(
+    search: Callable[..., np.ndarray], parameters: Mapping[str, Any]
+) -> Callable[..., np.ndarray]:
     return lambda instance, rng, budget, **options: search(
         instance, rng, budget, parameters=parameters[instance.objective], **options
     )
@@ -78,7 +105,8 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     seconds = None if budget.limit_s is None else budget.limit_s / 8
     starts = []
     for search in (brkga, _local_search):
-        samples = max(1, ((budget.limit_samples or EVALUATIONS) - 3) // 2)  # three are the rules' and the solver's
+        # three are the rules' and the solver's
+        samples = max(1, ((budget.limit_samples or EVALUATIONS) - 3) // 2)
         share = Budget(seconds=seconds, samples=samples, cpu=budget.cpu, progress=budget.progress)
         starts.append(decode(instance, search(instance, rng, share)))
         budget.record(schedule_fitness(instance, starts[-1]), share.samples, better=float.__lt__)
@@ -90,7 +118,9 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     deterministic = CP_SAT_DETERMINISTIC if left is None else 1e9
     seed = int(rng.integers(2**31))
     result = cp_sat(instance, seconds=left, deterministic_time=deterministic, seed=seed, start=best)
-    if result.schedule is not None and budget.record(schedule_fitness(instance, result.schedule), better=float.__lt__):
+    if result.schedule is not None and budget.record(
+        schedule_fitness(instance, result.schedule), better=float.__lt__
+    ):
         best = result.schedule
     # The model knows no memory limit: where that forbids the optimum, its proof goes.
     cost = schedule_fitness(instance, best)
@@ -121,7 +151,8 @@ def learner_for(instance: Instance, network: str | None = None) -> Learner:
 
 @functools.cache
 def chosen() -> dict:
-    """The record of what validation and training graphs chose: ``data/checkpoints/regal/chosen.json``."""
+    """The record of what validation and training graphs chose:
+    ``data/checkpoints/regal/chosen.json``."""
     path = checkpoint_folder() / "chosen.json"
     try:
         return json.loads(path.read_text())
@@ -134,19 +165,30 @@ def chosen_variant(learner: Learner) -> Variant:
     return variant_from(chosen()["variants"][f"{learner.model} {learner.dataset}"]["chosen"])
 
 
-def lawful(law: Callable[..., MutantLaw], search: Callable[..., np.ndarray] = brkga, **options: Any) -> Run:
+def lawful(
+    law: Callable[..., MutantLaw], search: Callable[..., np.ndarray] = brkga, **options: Any
+) -> Run:
     """A method from a search for a chromosome by a law, such as `brkga` or `then_climb`, and
     ``law(instance, rng, **options)``."""
-    return searched(lambda instance, rng, budget: search(instance, rng, budget, law=law(instance, rng, **options)))
+    return searched(
+        lambda instance, rng, budget: search(
+            instance, rng, budget, law=law(instance, rng, **options)
+        )
+    )
 
 
-def imitated_law(instance: Instance, rng: np.random.Generator, network: str | None = None) -> MutantLaw:
-    """The law that a network makes of its graph, used as validation graphs chose; `network` as in `learner_for`."""
+def imitated_law(
+    instance: Instance, rng: np.random.Generator, network: str | None = None
+) -> MutantLaw:
+    """The law that a network makes of its graph, used as validation graphs chose; `network` as in
+    `learner_for`."""
     learner = learner_for(instance, network)
     return learner.law(instance, rng, chosen_variant(learner))
 
 
-def then_climb(instance: Instance, rng: np.random.Generator, budget: Budget, *, law: MutantLaw) -> np.ndarray:
+def then_climb(
+    instance: Instance, rng: np.random.Generator, budget: Budget, *, law: MutantLaw
+) -> np.ndarray:
     """BRKGA with a law for half of the budget, then a climb from its best; the chromosome."""
     samples = None if budget.limit_samples is None else max(1, budget.limit_samples // 2)
     seconds = None if budget.limit_s is None else budget.limit_s / 2
@@ -159,8 +201,8 @@ def then_climb(instance: Instance, rng: np.random.Generator, budget: Budget, *, 
 
 
 def _chosen_law(name: str, instance: Instance, rng: object = None, **instead: Any) -> MutantLaw:
-    """The law of this name, which no network makes, that training graphs chose for the objective; or with a parameter
-    `instead`, such as another ``vector``."""
+    """The law of this name, which no network makes, that training graphs chose for the objective;
+    or with a parameter `instead`, such as another ``vector``."""
     entry = chosen()[name][instance.objective]["chosen"] | instead
     if name == "constant-law":
         law = constant_law(instance, entry["affinity"], entry["priority"])
@@ -177,7 +219,8 @@ best_spectral_law = functools.partial(_chosen_law, "spectral-law")
 
 
 def with_vector(choose: Callable[[Instance, np.ndarray], int]) -> Run:
-    """BRKGA with the spectral law along the vector that a race decides, or a network that sees the race.
+    """BRKGA with the spectral law along the vector that a race decides, or a network that sees the
+    race.
 
     The race is part of the budget.
 
@@ -191,7 +234,11 @@ def with_vector(choose: Callable[[Instance, np.ndarray], int]) -> Run:
         if budget.spent():
             return start
         best = brkga(instance, rng, budget, law=laws[choose(instance, scores)])
-        return min(best, start, key=lambda chromosome: schedule_fitness(instance, decode(instance, chromosome)))
+        return min(
+            best,
+            start,
+            key=lambda chromosome: schedule_fitness(instance, decode(instance, chromosome)),
+        )
 
     return searched(search)
 
@@ -199,14 +246,19 @@ def with_vector(choose: Callable[[Instance, np.ndarray], int]) -> Run:
 def _learned_vector(network: str | None) -> Run:
     def run(instance: Instance, rng: np.random.Generator, budget: Budget) -> Outcome:
         check_served(instance)
-        return with_vector(vector_policy(network or NETWORKS["runtime"]).choice)(instance, rng, budget)
+        return with_vector(vector_policy(network or NETWORKS["runtime"]).choice)(
+            instance, rng, budget
+        )
 
     return run
 
 
 LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
     "regal-imitation": (
-        "BRKGA with the distributions of a graph network that imitates elites, used as validation graphs chose",
+        (
+            "BRKGA with the distributions of a graph network that imitates elites, used as"
+            " validation graphs chose"
+        ),
         functools.partial(lawful, imitated_law),
     ),
     "regal-imitation-local-search": (
@@ -214,28 +266,47 @@ LEARNED: dict[str, tuple[str, Callable[..., Run]]] = {
         functools.partial(lawful, imitated_law, then_climb),
     ),
     **{
-        name: (text, functools.partial(lawful, reinforced_law, random_search if name == "idrs" else brkga, method=name))
+        name: (
+            text,
+            functools.partial(
+                lawful, reinforced_law, random_search if name == "idrs" else brkga, method=name
+            ),
+        )
         for name, (_, text) in REINFORCED.items()
     },
     "regal-vector": (
-        "spectral-race with a network, trained by the reward, that chooses by the race and the cuts; for running time",
+        (
+            "spectral-race with a network, trained by the reward, that chooses by the race and the"
+            " cuts; for running time"
+        ),
         _learned_vector,
     ),
 }
-"""Name -> description, and a function from ``network``, a network's name (None: by objective), to the method's run."""
+"""Name -> description, and a function from ``network``, a network's name (None: by objective), to
+the method's run."""
 
 
 def _learned(name: str, network: str | None = None) -> Method:
     """A method of `LEARNED`, of one network where it is named."""
     description, make = LEARNED[name]
-    kind = {"regal": PAPERS_LEARNER, "regal-average": SEARCH, "regal-untrained": SEARCH}.get(name, OURS)
-    return Method(description + (f"; network {network}" if network else ""), make(network=network), kind)
+    kind = {"regal": PAPERS_LEARNER, "regal-average": SEARCH, "regal-untrained": SEARCH}.get(
+        name, OURS
+    )
+    return Method(
+        description + (f"; network {network}" if network else ""), make(network=network), kind
+    )
 
 
 METHODS: dict[str, Method] = {
-    "brkga": Method("biased random-key genetic algorithm, uniform mutants (BRKGA 5k)", searched(brkga)),
-    "brkga-tuned": Method("the same with parameters from a grid search on training graphs", searched(_brkga_tuned)),
-    "local-search": Method("hill climbing from a random solution over devices and priorities", searched(_local_search)),
+    "brkga": Method(
+        "biased random-key genetic algorithm, uniform mutants (BRKGA 5k)", searched(brkga)
+    ),
+    "brkga-tuned": Method(
+        "the same with parameters from a grid search on training graphs", searched(_brkga_tuned)
+    ),
+    "local-search": Method(
+        "hill climbing from a random solution over devices and priorities", searched(_local_search)
+    ),
     "random": Method("the best of random chromosomes", searched(random_search)),
     "gp-dfs": Method("graph partitioning, then depth-first order", _rule(gp_dfs), RULE),
     "gp-list": Method("graph partitioning, then critical-path order", _rule(gp_list), RULE),
@@ -251,7 +322,8 @@ METHODS: dict[str, Method] = {
         lawful(functools.partial(_chosen_law, "constant-law")),
     ),
     "spectral-law": Method(
-        "BRKGA biased to halves of the best smooth vector on training graphs", lawful(best_spectral_law)
+        "BRKGA biased to halves of the best smooth vector on training graphs",
+        lawful(best_spectral_law),
     ),
     "spectral-local-search": Method(
         "spectral-law with half of the evaluations, then local search from its best",
@@ -262,11 +334,13 @@ METHODS: dict[str, Method] = {
         with_vector(lambda instance, scores: winner(scores)),
     ),
     "priority-law": Method(
-        "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest path",
+        "BRKGA whose priorities follow the best rule on training graphs: bytes freed, or longest"
+        " path",
         lawful(functools.partial(_chosen_law, "priority-law")),
     ),
 } | {name: _learned(name) for name in LEARNED}
-"""The methods by name, in the tables' order. Those of `LEARNED` exist for one network too: ``regal-imitation:NAME``."""
+"""The methods by name, in the tables' order. Those of `LEARNED` exist for one network too:
+``regal-imitation:NAME``."""
 
 
 def network_file(objective: str, method: str) -> Path | None:
@@ -276,7 +350,11 @@ def network_file(objective: str, method: str) -> Path | None:
         training = training_of(base, objective)
         return policy_path(objective, name or None, training) if training else None
     start = "vector-" if base == "regal-vector" else ""
-    return checkpoint_folder() / f"{start}{name or NETWORKS[objective]}.npz" if base in LEARNED else None
+    return (
+        checkpoint_folder() / f"{start}{name or NETWORKS[objective]}.npz"
+        if base in LEARNED
+        else None
+    )
 
 
 class Scheduling(Problem):
@@ -307,13 +385,19 @@ class Scheduling(Problem):
         transfers: str = "rendezvous",
         memory_gib: float | None = None,
     ) -> Instance:
-        memory = {} if memory_gib is None else {"memory_bytes": real(memory_gib, "memory_gib", "") * GIB}
-        return Instance(instance, DevicePair(devices=devices, transfers=transfers, **memory), objective)
+        memory = (
+            {} if memory_gib is None else {"memory_bytes": real(memory_gib, "memory_gib", "") * GIB}
+        )
+        return Instance(
+            instance, DevicePair(devices=devices, transfers=transfers, **memory), objective
+        )
 
     def toy(self, task: Instance) -> Instance:
         from learned_mapping.programs.synthetic import random_graph
 
-        return Instance(random_graph(np.random.default_rng(0), "layered", 8), task.pair, task.objective)
+        return Instance(
+            random_graph(np.random.default_rng(0), "layered", 8), task.pair, task.objective
+        )
 
     def metrics(self, task: Instance, solution: Schedule) -> dict[str, float]:
         return schedule_costs(task, solution)
@@ -342,32 +426,41 @@ class Scheduling(Problem):
         """BRKGA with the paper's evaluations, and what no schedule can beat."""
         result = solve(task, "brkga", samples=EVALUATIONS, seconds=BESIDE_SECONDS)
         name = f"brkga, {result.samples:,} evaluations"
-        return task.cost_name, {name: result.metrics[task.cost_name], "no schedule is below": floor(task)}
+        return task.cost_name, {
+            name: result.metrics[task.cost_name],
+            "no schedule is below": floor(task),
+        }
 
 
 PROBLEM = Scheduling()
 
 
-def solve(instance: Instance | ComputationGraph, method: str, *, objective: str = "runtime", **limits: Any) -> Result:
+def solve(
+    instance: Instance | ComputationGraph, method: str, *, objective: str = "runtime", **limits: Any
+) -> Result:
     """Schedules `instance`; limits and errors as in `problem.solve`.
 
     Args:
-      instance: a graph with devices and objective, or a graph alone, which is scheduled on two default devices.
+      instance: a graph with devices and objective, or a graph alone, which is scheduled on two
+        default devices.
       method: a name of `METHODS`.
       objective: ``runtime`` or ``memory``, of a graph alone.
 
-    The result's metrics are those of `schedule_costs`, and ``bound`` and ``optimal`` where the method proves any.
+    The result's metrics are those of `schedule_costs`, and ``bound`` and ``optimal`` where the
+    method proves any.
     """
     expect_choice(objective, OBJECTIVES, "objective")
     if isinstance(instance, Instance) and objective not in ("runtime", instance.objective):
-        raise InputError("objective", "", f"{objective!r} is not the instance's, {instance.objective!r}")
+        raise InputError(
+            "objective", "", f"{objective!r} is not the instance's, {instance.objective!r}"
+        )
     task = instance if isinstance(instance, Instance) else PROBLEM.task(instance, objective)
     return problem.solve(PROBLEM, task, method, **limits)
 
 
 def floor(instance: Instance) -> float:
-    """The cost that no schedule can beat: half the work or the longest path, in seconds; or, in bytes, what one op
-    holds at once or half of all weights."""
+    """The cost that no schedule can beat: half the work or the longest path, in seconds; or, in
+    bytes, what one op holds at once or half of all weights."""
     if instance.objective == "runtime":
         work = instance.arrays.seconds.sum() / instance.pair.devices
         return float(max(work, upward_rank(instance).max()))

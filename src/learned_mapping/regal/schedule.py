@@ -18,23 +18,28 @@ RUN_OP = -1  # Second entry of a step that runs an op instead of sending a tenso
 
 @dataclass(frozen=True, eq=False)
 class Schedule(DrawnOn):
-    """The place of each of N ops, and S steps in order. Whether it obeys the rules is for `regal.validate` to say.
+    """The place of each of N ops, and S steps in order. Whether it obeys the rules is for
+    `regal.validate` to say.
 
     Raises:
-      InputError: placement or order are no integers of 32 bits or of another shape, or there cannot be so many devices.
+      InputError: placement or order are no integers of 32 bits or of another shape, or there cannot
+        be so many devices.
     """
 
     placement: np.ndarray  # [N] int32, device of each op.
     order: np.ndarray
-    """[S, 2] int32: ``(op, RUN_OP)`` runs an op on its device; ``(tensor, target)`` sends a tensor from its producer's
-    device to device `target`. Each device runs its own part of the order, in order."""
+    """[S, 2] int32: ``(op, RUN_OP)`` runs an op on its device; ``(tensor, target)`` sends a tensor
+    from its producer's device to device `target`. Each device runs its own part of the order, in
+    order."""
     devices: int  # Number of devices d.
 
     def __post_init__(self):
         for name, columns in (("placement", None), ("order", 2)):
             array = whole_array(getattr(self, name), "schedule", name, np.int32, columns)
             object.__setattr__(self, name, array)
-        object.__setattr__(self, "devices", expect_whole(self.devices, "schedule", "devices", 1, MAX_DEVICES))
+        object.__setattr__(
+            self, "devices", expect_whole(self.devices, "schedule", "devices", 1, MAX_DEVICES)
+        )
 
     @classmethod
     def of(cls, placement: Any, order: Any, devices: int) -> Self:
@@ -64,8 +69,8 @@ def read_schedule(path: str | os.PathLike, graph: ComputationGraph) -> Schedule:
     """Reads a schedule of `graph`.
 
     Raises:
-      InputError: another graph's schedule, an unknown or missing op, a device that does not exist, a malformed step.
-        Broken scheduling rules are no error here.
+      InputError: another graph's schedule, an unknown or missing op, a device that does not exist,
+        a malformed step. Broken scheduling rules are no error here.
     """
     fields = ("schema", "graph", "digest", "devices", "placement", "order")
     top = read_json(path, "schedule").object(fields, ("made",))
@@ -79,5 +84,10 @@ def read_schedule(path: str | os.PathLike, graph: ComputationGraph) -> Schedule:
             order.append((index_of(step.object(("op",))["op"], "op", ops), RUN_OP))
         else:
             parts = step.object(("transfer", "to"))
-            order.append((index_of(parts["transfer"], "tensor", tensors), parts["to"].integer(0, devices - 1)))
+            order.append(
+                (
+                    index_of(parts["transfer"], "tensor", tensors),
+                    parts["to"].integer(0, devices - 1),
+                )
+            )
     return Schedule.of(placement, order, devices).on(graph)

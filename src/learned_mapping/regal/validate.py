@@ -1,7 +1,9 @@
-"""Is this schedule allowed, and what does it cost? Written from the paper alone; shares no code with any method.
+"""Is this schedule allowed, and what does it cost? Written from the paper alone; shares no code
+with any method.
 
-The rules of REGAL, Section 2.1, 3.1, Appendix A.1 and A.2. Costs come from another formulation than the simulators use:
-time by letting every device work through its own queue, memory by adding up live intervals at every position.
+The rules of REGAL, Section 2.1, 3.1, Appendix A.1 and A.2. Costs come from another formulation than
+the simulators use: time by letting every device work through its own queue, memory by adding up
+live intervals at every position.
 """
 
 import math
@@ -15,7 +17,11 @@ from learned_mapping.verdict import LISTED, Verdict, Violation, Violations
 
 
 def validate(
-    graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None, *, listed: int | None = LISTED
+    graph: ComputationGraph,
+    schedule: Schedule,
+    pair: DevicePair | None = None,
+    *,
+    listed: int | None = LISTED,
 ) -> Verdict:
     """Judges a schedule of `graph` on `pair` (the defaults of `DevicePair` when None).
 
@@ -23,8 +29,8 @@ def validate(
       listed: violations listed of each rule; all where None.
 
     Returns:
-      A verdict. Costs ``makespan_s`` (seconds) and ``peak_bytes`` (of the fuller device) unless a rule other than the
-      memory limit is broken.
+      A verdict. Costs ``makespan_s`` (seconds) and ``peak_bytes`` (of the fuller device) unless a
+      rule other than the memory limit is broken.
 
     Raises:
       InputError: what is given is none of these, or devices cannot be as they are said.
@@ -33,19 +39,26 @@ def validate(
     expect_type(schedule, Schedule, "schedule")
     pair = check_pair(DevicePair() if pair is None else pair)
     broken = Violations(listed)
-    placement, steps = schedule.placement.tolist(), [tuple(step) for step in schedule.order.tolist()]
+    placement, steps = (
+        schedule.placement.tolist(),
+        [tuple(step) for step in schedule.order.tolist()],
+    )
     if schedule.devices != pair.devices:
         detail = f"the schedule is for {schedule.devices} devices, there are {pair.devices}"
         return Verdict((Violation("devices", (), detail),))
     if len(placement) != graph.num_ops:
-        return Verdict((Violation("placement", (), f"{len(placement)} placements for {graph.num_ops} ops"),))
+        return Verdict(
+            (Violation("placement", (), f"{len(placement)} placements for {graph.num_ops} ops"),)
+        )
     for op, device in enumerate(placement):
         if not 0 <= device < pair.devices:
             broken.add("placement", (graph.op_names[op],), f"there is no device {device}")
     for step, (what, target) in enumerate(steps):
         limit = graph.num_ops if target == -1 else graph.num_tensors
         if not 0 <= what < limit or not -1 <= target < pair.devices:
-            broken.add("order", (), f"step {step} is ({what}, {target}): no such op, tensor or device")
+            broken.add(
+                "order", (), f"step {step} is ({what}, {target}): no such op, tensor or device"
+            )
     if broken:
         return Verdict(broken.all())
 
@@ -64,12 +77,16 @@ def validate(
         home = placement[producers[what]]
         name = graph.tensor_names[what]
         if target == home:
-            broken.add("transfer implied", (name,), f"step {step} sends it to device {home}, its home")
+            broken.add(
+                "transfer implied", (name,), f"step {step} sends it to device {home}, its home"
+            )
         elif (what, target) not in needed:
             detail = f"step {step} sends it to device {target}, where no op uses it"
             broken.add("transfer implied", (name,), detail)
         if (what, target) in sent:
-            detail = f"transfer to device {target} at step {sent[what, target]} and again at step {step}"
+            detail = (
+                f"transfer to device {target} at step {sent[what, target]} and again at step {step}"
+            )
             broken.add("one transfer per tensor and device", (name,), detail)
         sent.setdefault((what, target), step)
     for op in range(graph.num_ops):
@@ -88,7 +105,9 @@ def validate(
         if device == placement[producer]:
             if ran[producer] < ran[consumer]:
                 continue
-            detail = f"op runs at step {ran[consumer]}, its input is produced at step {ran[producer]}"
+            detail = (
+                f"op runs at step {ran[consumer]}, its input is produced at step {ran[producer]}"
+            )
         elif (tensor, device) not in sent:
             detail = f"the input is never sent to device {device}"
         elif sent[tensor, device] > ran[consumer]:
@@ -99,8 +118,14 @@ def validate(
     if broken:
         return Verdict(broken.all())
 
-    ends = [{placement[what]} if target == -1 else {target, placement[producers[what]]} for what, target in steps]
-    queues = [[s for s, involved in zip(steps, ends) if device in involved] for device in range(pair.devices)]
+    ends = [
+        {placement[what]} if target == -1 else {target, placement[producers[what]]}
+        for what, target in steps
+    ]
+    queues = [
+        [s for s, involved in zip(steps, ends) if device in involved]
+        for device in range(pair.devices)
+    ]
     makespan = _time(graph, placement, queues, pair)
     if not math.isfinite(makespan):
         raise InputError(graph.name, "", TOO_SLOW)
@@ -118,7 +143,9 @@ def _seconds(graph: ComputationGraph, pair: DevicePair) -> list[float]:
         return [float(s) for s in graph.op_seconds]
     seconds = []
     for op, (reads, writes) in enumerate(zip(graph.op_inputs, graph.op_outputs)):
-        touched = int(graph.op_weight_bytes[op]) + sum(int(graph.tensor_bytes[t]) for t in reads + writes)
+        touched = int(graph.op_weight_bytes[op]) + sum(
+            int(graph.tensor_bytes[t]) for t in reads + writes
+        )
         if graph.op_untouched_bytes is not None:
             touched = max(touched - int(graph.op_untouched_bytes[op]), 0)
         busy = max(float(graph.op_flop[op]) / pair.flop_per_s, touched / pair.bytes_per_s)
@@ -127,7 +154,10 @@ def _seconds(graph: ComputationGraph, pair: DevicePair) -> list[float]:
 
 
 def _time(
-    graph: ComputationGraph, placement: list[int], queues: list[list[tuple[int, int]]], pair: DevicePair
+    graph: ComputationGraph,
+    placement: list[int],
+    queues: list[list[tuple[int, int]]],
+    pair: DevicePair,
 ) -> float:
     """Seconds until all queues are empty; a rendezvous waits at the head of both."""
     now, waiting = [0.0] * pair.devices, [deque(queue) for queue in queues]
@@ -160,8 +190,11 @@ def _time(
     return max(now)
 
 
-def _peak(graph: ComputationGraph, placement: list[int], queue: list[tuple[int, int]], device: int) -> int:
-    """Most bytes held on `device`: at each position of its queue, every tensor live there, and its ops' weights."""
+def _peak(
+    graph: ComputationGraph, placement: list[int], queue: list[tuple[int, int]], device: int
+) -> int:
+    """Most bytes held on `device`: at each position of its queue, every tensor live there, and its
+    ops' weights."""
     born, last = {}, {}
     for position, (what, target) in enumerate(queue):
         if target == -1:
@@ -176,7 +209,9 @@ def _peak(graph: ComputationGraph, placement: list[int], queue: list[tuple[int, 
     for tensor in born:
         if graph.tensor_is_output[tensor] and placement[graph.tensor_producer[tensor]] == device:
             last[tensor] = len(queue)
-    weights = sum(int(graph.op_weight_bytes[op]) for op in range(graph.num_ops) if placement[op] == device)
+    weights = sum(
+        int(graph.op_weight_bytes[op]) for op in range(graph.num_ops) if placement[op] == device
+    )
     change = [0] * (len(queue) + 2)
     for tensor, position in born.items():
         change[position] += int(graph.tensor_bytes[tensor])

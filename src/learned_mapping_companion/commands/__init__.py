@@ -1,1 +1,2 @@
-"""The commands of `lmap` that regenerate tables, read data sets and speak to the compiler, by ``commands.yml``."""
+"""The commands of `lmap` that regenerate tables, read data sets and speak to the compiler, by
+``commands.yml``."""

@@ -29,9 +29,17 @@ def _list(options: Any) -> int:
     known = standings().values()
     lines = [("PROGRAM", "BUFFERS", "BEST", "BOUND", "LATENCY MS", "A GAME", "BY", "SINCE")]
     for row in known:
-        numbers = (f"{row.buffers:,}", f"{row.best:.6f}", f"{row.bound:.6f}", f"{1e3 * row.latency_s:.4f}")
+        numbers = (
+            f"{row.buffers:,}",
+            f"{row.best:.6f}",
+            f"{row.bound:.6f}",
+            f"{1e3 * row.latency_s:.4f}",
+        )
         lines.append((row.program, *numbers, "yes" if row.game else "no", row.by, row.date))
-    text = f"{table(lines)}\n{len(known)} programs, mean return {_mean([row.best for row in known]):.4f}"
+    text = (
+        f"{table(lines)}\n{len(known)} programs, mean return"
+        f" {_mean([row.best for row in known]):.4f}"
+    )
     return report(options, {"programs": [asdict(row) for row in known]}, text)
 
 
@@ -59,22 +67,36 @@ def _run(options: Any) -> int:
     better = [s for s in scores if s.value > standings[s.program].best + room.SAME]
     level = sum(abs(s.value - standings[s.program].best) <= room.SAME for s in scores)
     invalid = sum(not s.valid for s in scores)
-    means = [_mean(column) for column in zip(*((s.value, standings[s.program].best) for s in scores))]
+    means = [
+        _mean(column) for column in zip(*((s.value, standings[s.program].best) for s in scores))
+    ]
     lines = [("PROGRAM", "RETURN", "BEST KNOWN", "BOUND", "LATENCY MS", "SECONDS")]
     for s in scores:
         known = standings[s.program]
         value = f"{s.value:.6f}" if s.valid else "invalid"
-        numbers = (value, f"{known.best:.6f}", f"{known.bound:.6f}", f"{1e3 * s.latency_s:.4f}", f"{s.seconds:.1f}")
+        numbers = (
+            value,
+            f"{known.best:.6f}",
+            f"{known.bound:.6f}",
+            f"{1e3 * s.latency_s:.4f}",
+            f"{s.seconds:.1f}",
+        )
         lines.append((s.program, *numbers))
     answer = [
         table(lines),
-        f"mean return {means[0]:.4f}, of the best known {means[1]:.4f}; above it on {len(better)}, level on {level}, "
-        f"below on {len(scores) - len(better) - level} of {len(scores)}; {invalid} invalid",
+        (
+            f"mean return {means[0]:.4f}, of the best known {means[1]:.4f}; above it on"
+            f" {len(better)}, level on {level}, below on {len(scores) - len(better) - level} of"
+            f" {len(scores)}; {invalid} invalid"
+        ),
     ]
     if better and out is not None:
         files = " ".join(str(out / f"{s.program}{room.MAPPING}") for s in better)
         answer.append(f"above the best known: lmap bench submit {files}")
-    rows = [vars(s) | {column: getattr(standings[s.program], column) for column in ("best", "bound")} for s in scores]
+    rows = [
+        vars(s) | {column: getattr(standings[s.program], column) for column in ("best", "bound")}
+        for s in scores
+    ]
     content = {"method": method, "track": track, "seed": seed, "programs": rows}
     return report(options, content, "\n".join(answer), not invalid)
 
@@ -85,15 +107,27 @@ def _submit(options: Any) -> int:
     if not options.what:
         raise InputError("bench submit", "", "expected MAPPING.json ...")
     if not options.by or not options.by.isprintable() or len(options.by) > 100:
-        raise InputError("--by", "", "says who or what found the mapping, in at most 100 characters")
+        raise InputError(
+            "--by", "", "says who or what found the mapping, in at most 100 characters"
+        )
     rows = []
     for path in options.what:
         scored, before = submit(path, options.by)
         above = scored.valid and scored.value > before.best + SAME
         rows.append(vars(scored) | {"file": path, "best_before": before.best, "entered": above})
         if not options.json:  # at once: what is entered stays, whatever comes after it
-            known = "" if not scored.valid else f"{scored.program} {scored.value:.6f}, best known {before.best:.6f}: "
-            word = "entered" if above else "not above it" if scored.valid else f"invalid: {scored.violation}"
+            known = (
+                ""
+                if not scored.valid
+                else f"{scored.program} {scored.value:.6f}, best known {before.best:.6f}: "
+            )
+            word = (
+                "entered"
+                if above
+                else "not above it"
+                if scored.valid
+                else f"invalid: {scored.violation}"
+            )
             print(f"{path}: {known}{word}")
     if options.json:
         print_json({"submitted": rows})

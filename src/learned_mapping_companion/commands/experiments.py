@@ -35,7 +35,8 @@ def _age(created: str | None) -> str:
 
 
 def make(options: Any) -> int:
-    """Regenerates artifacts, one after the other; one that fails or is not finished does not stop the others."""
+    """Regenerates artifacts, one after the other; one that fails or is not finished does not stop
+    the others."""
     data_folder()  # complains where there is none
     if bool(options.ids) == options.all:
         raise InputError("make", "", "give artifact ids, or --all")
@@ -63,48 +64,78 @@ def make(options: Any) -> int:
             kept.append({"id": artifact.id, "fault": str(error)})
             continue
         path = str(results.result_path(artifact.id, options.profile))
-        finished.append({key: result[key] for key in ("id", "profile", "seeds", "seconds", "validated", "invalid")})
+        finished.append(
+            {
+                key: result[key]
+                for key in ("id", "profile", "seeds", "seconds", "validated", "invalid")
+            }
+        )
         finished[-1] |= {"rows": len(result["rows"]), "runs": len(result["runs"]), "path": path}
         if not options.json:
-            print(f"{artifact.id}: {len(result['rows'])} rows of {len(result['runs'])} runs -> {path}", flush=True)
+            print(
+                f"{artifact.id}: {len(result['rows'])} rows of {len(result['runs'])} runs ->"
+                f" {path}",
+                flush=True,
+            )
     if options.json:
         print_json({"made": finished, "failed": failed, "unfinished": unfinished})
     # One series may be missing to several artifacts.
     missing = list(dict.fromkeys(entry["fault"] for entry in unfinished))
     if failed:
         faults = [f"{entry['id']}: {entry['fault']}" for entry in failed]
-        raise LearnedMappingError(f"{len(failed)} of {len(chosen)} artifacts failed: {'; '.join(faults + missing)}")
+        raise LearnedMappingError(
+            f"{len(failed)} of {len(chosen)} artifacts failed: {'; '.join(faults + missing)}"
+        )
     if missing:
         raise UnfinishedError("; ".join(missing))
     return 0
 
 
 def verify(options: Any) -> int:
-    """Computes stored runs that can be repeated on this processor again; exit 1 where one ends differently."""
+    """Computes stored runs that can be repeated on this processor again; exit 1 where one ends
+    differently."""
     _one_thread()
     from learned_mapping_companion import ledger
 
     (records, elsewhere), different = ledger.choose(options.sample, options.seed), []
     if not records:
-        raise InputError("data", "results", "has no stored run that is limited by samples and can be repeated here")
+        raise InputError(
+            "data",
+            "results",
+            "has no stored run that is limited by samples and can be repeated here",
+        )
     with steps_progress("verify", "run") as progress:
         for done, record in enumerate(records):
             progress(done, len(records))
             differences = ledger.differences(record)
             if differences:
                 names = ("digest", "task", "method", "instance", "seed")
-                different.append({**{name: record[name] for name in names}, "differences": differences[:20]})
+                different.append(
+                    {**{name: record[name] for name in names}, "differences": differences[:20]}
+                )
     equal = len(records) - len(different)
-    lines = ["{task} {method} {instance} seed {seed}: {differences[0]}".format(**row) for row in different]
+    lines = [
+        "{task} {method} {instance} seed {seed}: {differences[0]}".format(**row)
+        for row in different
+    ]
     lines.append(f"{equal} of {len(records)} equal")
     if elsewhere:
-        lines.append(f"{elsewhere:,} more turn on last bits, and were made on another processor or do not say on which")
-    content = {"compared": len(records), "equal": equal, "different": different, "elsewhere": elsewhere}
+        lines.append(
+            f"{elsewhere:,} more turn on last bits, and were made on another processor or do not"
+            " say on which"
+        )
+    content = {
+        "compared": len(records),
+        "equal": equal,
+        "different": different,
+        "elsewhere": elsewhere,
+    }
     return report(options, content, "\n".join(lines), not different)
 
 
 def fingerprint(options: Any) -> int:
-    """Measures fingerprints and stores them; with ``--check`` compares only, exit 1 where one has changed."""
+    """Measures fingerprints and stores them; with ``--check`` compares only, exit 1 where one has
+    changed."""
     _one_thread()
     from learned_mapping_companion import fingerprints
 
@@ -114,7 +145,12 @@ def fingerprint(options: Any) -> int:
     if not options.check:
         fingerprints.store(measured, only_these=not options.keys)
     text = "\n".join([*changed, f"{len(changed)} of {len(measured)} changed"])
-    return report(options, {"measured": list(measured), "changed": changed}, text, not (options.check and changed))
+    return report(
+        options,
+        {"measured": list(measured), "changed": changed},
+        text,
+        not (options.check and changed),
+    )
 
 
 def _one_thread() -> None:

@@ -11,7 +11,8 @@ def extract(options: Any) -> int:
 
 
 def price(options: Any) -> int:
-    """Has the TPU compiler price mappings of a program, beside everything in HBM and its own mapping."""
+    """Has the TPU compiler price mappings of a program, beside everything in HBM and its own
+    mapping."""
     from learned_mapping_companion.datasets.registry import builder
 
     return builder("tpu.commands").price(options)

@@ -1,4 +1,5 @@
-"""The set ``compiled``: the sixty workloads of paper 1, compiled, with the compiler's own mapping beside each."""
+"""The set ``compiled``: the sixty workloads of paper 1, compiled, with the compiler's own mapping
+beside each."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from learned_mapping_companion.datasets.manifest import Manifest
 from learned_mapping_companion.datasets.registry import SETS, stored_manifest
 
 CHECKS = "checks.json"
-"""The file that says how far the set can be trusted: what ``builders.compiled_checks`` writes of each program."""
+"""The file that says how far the set can be trusted: what ``builders.compiled_checks`` writes of
+each program."""
 
 
 def manifest() -> Manifest:
@@ -28,7 +30,9 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> tuple[Program, Mapping]:
     """A stored program and the compiler's own mapping; raises `InputError` for an unknown name."""
     if name not in names():
-        raise InputError("compiled program", name, "is none of the sixty; `lmap data list --files` names them")
+        raise InputError(
+            "compiled program", name, "is none of the sixty; `lmap data list --files` names them"
+        )
     folder = SETS["compiled"].path
     program = read_program(folder / f"{name}.json.gz")
     return program, read_mapping(folder / f"{name}.mapping.json.gz", program)
@@ -39,4 +43,6 @@ def read_checks(path: Path) -> dict[str, dict[str, Any]]:
     if not path.exists():
         return {}
     node = read_json(path, "checks")
-    return {k: v.value for k, v in node.object(("schema", "programs"))["programs"].mapping(1000).items()}
+    return {
+        k: v.value for k, v in node.object(("schema", "programs"))["programs"].mapping(1000).items()
+    }

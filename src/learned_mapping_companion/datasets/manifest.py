@@ -1,4 +1,5 @@
-"""The manifest of a data set: ``learned-mapping/dataset/1``, the file ``manifest.json`` in the set's folder."""
+"""The manifest of a data set: ``learned-mapping/dataset/1``, the file ``manifest.json`` in the
+set's folder."""
 
 import hashlib
 import os
@@ -37,7 +38,8 @@ class Item:
     """Relative to the set's folder, with slashes; None for an item generated from its seed."""
     sha256: str | None = None  # Of the file's bytes; None where there is no file.
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Plain names to JSON values, the unit in the name. ``WHAT_file`` with ``WHAT_sha256`` names a further file."""
+    """Plain names to JSON values, the unit in the name. ``WHAT_file`` with ``WHAT_sha256`` names a
+    further file."""
 
     @property
     def files(self) -> dict[str, str]:
@@ -132,7 +134,10 @@ def _file(node: Node, files: set[str]) -> str:
     parts = PurePosixPath(text).parts
     plain = text == "/".join(parts) and "\\" not in text and ".." not in parts and ":" not in text
     if not plain or text.startswith("/") or not text.endswith(_ENDINGS) or text == FILE_NAME:
-        node.fail(f"expected a relative path to a {' or '.join(_ENDINGS)} file inside the set, got {text!r}")
+        node.fail(
+            f"expected a relative path to a {' or '.join(_ENDINGS)} file inside the set, got"
+            f" {text!r}"
+        )
     if text in files:
         node.fail(f"{text!r} is listed twice")
     files.add(text)
@@ -150,7 +155,9 @@ def _check_further_files(facts: Mapping[str, Any], node: Node, files: set[str]) 
 
 
 def _further_files(facts: Mapping[str, Any]) -> dict[str, str]:
-    return {facts[k]: facts[f"{k.removesuffix('_file')}_sha256"] for k in facts if k.endswith("_file")}
+    return {
+        facts[k]: facts[f"{k.removesuffix('_file')}_sha256"] for k in facts if k.endswith("_file")
+    }
 
 
 def items_by_split(manifest: Manifest) -> dict[str, tuple[Item, ...]]:
@@ -160,20 +167,36 @@ def items_by_split(manifest: Manifest) -> dict[str, tuple[Item, ...]]:
 
 
 def by_split(manifest: Manifest, fact: str) -> dict[str, np.ndarray]:
-    """Split -> [items] values of a numeric fact, splits in the order of `SPLITS`; ``all`` where a set has none.
+    """Split -> [items] values of a numeric fact, splits in the order of `SPLITS`; ``all`` where a
+    set has none.
 
     Items without the fact are left out, and splits without such items.
     """
-    return {split: np.array(values) for split, values in _facts_by_split(manifest, fact, int | float).items()}
+    return {
+        split: np.array(values)
+        for split, values in _facts_by_split(manifest, fact, int | float).items()
+    }
 
 
 def _facts_by_split(manifest: Manifest, fact: str, kind: Any) -> dict[str, list[Any]]:
-    facts = {split: [item.facts.get(fact) for item in items] for split, items in items_by_split(manifest).items()}
-    values = {split: [value for value in column if isinstance(value, kind)] for split, column in facts.items()}
+    facts = {
+        split: [item.facts.get(fact) for item in items]
+        for split, items in items_by_split(manifest).items()
+    }
+    values = {
+        split: [value for value in column if isinstance(value, kind)]
+        for split, column in facts.items()
+    }
     return {split: column for split, column in values.items() if column}
 
 
 def families(manifest: Manifest) -> dict[str, Mapping[str, int]]:
     """Split -> family -> number of items, most first; items without a family are left out."""
-    counts = {split: Counter(counter) for split, counter in _facts_by_split(manifest, "family", str).items()}
-    return {split: dict(sorted(n.items(), key=lambda pair: (-pair[1], pair[0]))) for split, n in counts.items()}
+    counts = {
+        split: Counter(counter)
+        for split, counter in _facts_by_split(manifest, "family", str).items()
+    }
+    return {
+        split: dict(sorted(n.items(), key=lambda pair: (-pair[1], pair[0])))
+        for split, n in counts.items()
+    }

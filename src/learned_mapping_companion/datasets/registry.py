@@ -1,4 +1,5 @@
-"""The data sets by name: where each is stored and what builds it. Nothing is imported before it is needed."""
+"""The data sets by name: where each is stored and what builds it. Nothing is imported before it is
+needed."""
 
 import importlib
 import importlib.util
@@ -35,7 +36,8 @@ class DataSet:
     the set's files and returns the manifest."""
     needs_extra: str | None = None  # Optional dependency the build needs; reading needs none.
     records: tuple[str, ...] = ()
-    """Files in the folder that another command writes about the set: a build leaves them, the manifest lacks them."""
+    """Files in the folder that another command writes about the set: a build leaves them, the
+    manifest lacks them."""
 
     @property
     def path(self) -> Path:
@@ -53,11 +55,19 @@ class DataSet:
 
 def builder(name: str) -> ModuleType:
     """A module of ``data/builders``; raises `InputError` where there is no checkout."""
-    start = (data_folder() if checkout() is None else project_folder() / "data") / "builders" / "__init__.py"
+    start = (
+        (data_folder() if checkout() is None else project_folder() / "data")
+        / "builders"
+        / "__init__.py"
+    )
     if BUILDERS not in sys.modules:
         if not start.is_file():
-            raise InputError(start.parent, "", "no such folder: sets are built in a checkout of the project")
-        spec = importlib.util.spec_from_file_location(BUILDERS, start, submodule_search_locations=[str(start.parent)])
+            raise InputError(
+                start.parent, "", "no such folder: sets are built in a checkout of the project"
+            )
+        spec = importlib.util.spec_from_file_location(
+            BUILDERS, start, submodule_search_locations=[str(start.parent)]
+        )
         sys.modules[BUILDERS] = importlib.util.module_from_spec(spec)
     return importlib.import_module(f"{BUILDERS}.{name}")
 
@@ -83,7 +93,11 @@ def find_sets(names: Iterable[str]) -> tuple[DataSet, ...]:
 
 def stored_manifests() -> dict[str, Manifest]:
     """The manifests of the sets that are stored, by name; raises `InputError` for a damaged one."""
-    return {name: manifest for name, data_set in SETS.items() if (manifest := data_set.manifest()) is not None}
+    return {
+        name: manifest
+        for name, data_set in SETS.items()
+        if (manifest := data_set.manifest()) is not None
+    }
 
 
 def stored_manifest(name: str) -> Manifest:

@@ -1,4 +1,5 @@
-"""Words of the page on data about the stored sets; every number is read from a manifest or a result."""
+"""Words of the page on data about the stored sets; every number is read from a manifest or a
+result."""
 
 import numpy as np
 
@@ -16,7 +17,10 @@ def paragraph(words: str) -> Html:
 def totals() -> Html:
     """The number of items, sets and megabytes that are stored."""
     manifests = stored_manifests()
-    items, megabytes = sum(len(m.items) for m in manifests.values()), sum(map(stored_bytes, manifests)) / 1e6
+    items, megabytes = (
+        sum(len(m.items) for m in manifests.values()),
+        sum(map(stored_bytes, manifests)) / 1e6,
+    )
     return paragraph(f"That is {items:,} items in {len(manifests)} sets, {megabytes:.1f} MB.")
 
 
@@ -27,9 +31,10 @@ def fast_memory() -> Html:
     used = np.median([row["high_water_mb"] for row in record["workloads"]]) * 1e6 / 2**20
     least, most = min(share, key=share.get), max(share, key=share.get)
     return paragraph(
-        f"With {record['compiler']}, it puts {np.median(list(share.values())):.0f}% of the bytes of all uses into CMEM "
-        f"in the median program: least in {least} ({share[least]:.0f}%) and most in {most} ({share[most]:.0f}%). "
-        f"At its fullest, {used:.0f} of CMEM's 64 MiB are in use in the median program."
+        f"With {record['compiler']}, it puts {np.median(list(share.values())):.0f}% of the bytes of"
+        f" all uses into CMEM in the median program: least in {least} ({share[least]:.0f}%) and"
+        f" most in {most} ({share[most]:.0f}%). At its fullest, {used:.0f} of CMEM's 64 MiB are in"
+        " use in the median program."
     )
 
 
@@ -39,24 +44,33 @@ def compiler_saving() -> Html:
     saved = {item.name: 100 * item.facts["compiler_saving_share"] for item in items}
     least, most = min(saved, key=saved.get), max(saved, key=saved.get)
     return paragraph(
-        f"By its own estimates it saves {np.median(list(saved.values())):.0f}% of what the best placement of each "
-        f"instruction would save, in the median program; most in {most} ({saved[most]:.0f}%). "
-        f"In {plural(sum(s < 0 for s in saved.values()), 'program')} it saves nothing or less, least in {least} "
-        f"({saved[least]:.0f}%): some instructions are estimated to be slower with their arrays in CMEM."
+        f"By its own estimates it saves {np.median(list(saved.values())):.0f}% of what the best"
+        f" placement of each instruction would save, in the median program; most in {most}"
+        f" ({saved[most]:.0f}%). In {plural(sum(s < 0 for s in saved.values()), 'program')} it"
+        f" saves nothing or less, least in {least} ({saved[least]:.0f}%): some instructions are"
+        " estimated to be slower with their arrays in CMEM."
     )
 
 
 def checks() -> Html:
-    """The error of the stored latencies against the compiler's, on placements that they were not made from."""
+    """The error of the stored latencies against the compiler's, on placements that they were not
+    made from."""
     record = read_json(SETS["compiled"].path / "checks.json", "checks").value["programs"]
-    asked = {name: entry for name, entry in record.items() if entry.get("savings_correlation") is not None}
-    errors, alike = ({n: e[key] for n, e in asked.items()} for key in ("weighted_error", "savings_correlation"))
+    asked = {
+        name: entry
+        for name, entry in record.items()
+        if entry.get("savings_correlation") is not None
+    }
+    errors, alike = (
+        {n: e[key] for n, e in asked.items()} for key in ("weighted_error", "savings_correlation")
+    )
     loose, far = min(alike, key=alike.get), max(errors, key=errors.get)
     return paragraph(
-        f"Far enough for most: in the median of {len(errors)} programs the error is "
-        f"{100 * np.median(list(errors.values())):.0f} % and the correlation {np.median(list(alike.values())):.2f}. "
-        f"Not for all: on {loose} it is {alike[loose]:.2f}, so what is said of {loose} holds for our tables more than "
-        f"for the compiler; on {far} the error is {100 * errors[far]:.0f} %."
+        f"Far enough for most: in the median of {len(errors)} programs the error is"
+        f" {100 * np.median(list(errors.values())):.0f} % and the correlation"
+        f" {np.median(list(alike.values())):.2f}. Not for all: on {loose} it is {alike[loose]:.2f},"
+        f" so what is said of {loose} holds for our tables more than for the compiler; on {far} the"
+        f" error is {100 * errors[far]:.0f} %."
     )
 
 
@@ -64,9 +78,9 @@ def bert() -> Html:
     """The size of paper 2's BERT, beside the paper's."""
     facts = stored_manifests()["graphs"].item("bert_large_inference").facts
     return paragraph(
-        f"BERT is for the end: of a kind that no training graph has, and larger than all of them. Ours has "
-        f"{facts['ops']:,} operations and {facts['parameters_millions']:.0f} million parameters; the paper's has 2,138 "
-        "and around 340. It runs on all 36 chips."
+        "BERT is for the end: of a kind that no training graph has, and larger than all of them."
+        f" Ours has {facts['ops']:,} operations and {facts['parameters_millions']:.0f} million"
+        " parameters; the paper's has 2,138 and around 340. It runs on all 36 chips."
     )
 
 
@@ -78,7 +92,7 @@ def benchmark() -> Html:
     known = {row["instance"]: row["value"] for row in figure["paper"] if row["instance"] in counts}
     nearest = ", ".join(f"{100 * (counts[name] / size - 1):+.0f}%" for name, size in known.items())
     return paragraph(
-        f"Figure 9, ours: {plural(len(counts), 'workload')}, {kinds.count('benchmark')} as of the benchmark and "
-        f"{kinds.count('fleet')} as of the fleet, from {min(counts.values()):,} to {max(counts.values()):,} buffers. "
-        f"Against the paper's four known sizes: {nearest}."
+        f"Figure 9, ours: {plural(len(counts), 'workload')}, {kinds.count('benchmark')} as of the"
+        f" benchmark and {kinds.count('fleet')} as of the fleet, from {min(counts.values()):,} to"
+        f" {max(counts.values()):,} buffers. Against the paper's four known sizes: {nearest}."
     )

@@ -33,7 +33,8 @@ def of(rows: Iterable[Row], metric: str) -> list[Row]:
 
 
 def new_panels(count: int, columns: int = 2, **kwargs: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` panels, at most `columns` side by side; ``height`` as in `new_figure`, others are hidden."""
+    """A figure of `count` panels, at most `columns` side by side; ``height`` as in `new_figure`,
+    others are hidden."""
     columns = min(columns, count)
     kwargs = {"width": PHONE_INCHES if columns == 1 else COLUMN_INCHES} | kwargs
     figure, grid = new_figure(-(-count // columns), columns, squeeze=False, **kwargs)
@@ -43,9 +44,16 @@ def new_panels(count: int, columns: int = 2, **kwargs: Any) -> tuple[Figure, lis
 
 
 def facets(
-    groups: Mapping[str, Any], head: float, per_row: float, columns: int = 2, *, loc: str = "center", **kwargs: Any
+    groups: Mapping[str, Any],
+    head: float,
+    per_row: float,
+    columns: int = 2,
+    *,
+    loc: str = "center",
+    **kwargs: Any,
 ) -> tuple[Figure, list[tuple[Axes, str, Any]]]:
-    """A panel titled by its name for each group: the figure, and (axes, name, what the group holds).
+    """A panel titled by its name for each group: the figure, and (axes, name, what the group
+    holds).
 
     Args:
       groups: name -> what is drawn in its panel.
@@ -61,7 +69,12 @@ def facets(
 
 
 def finish(
-    figure: Figure, across: str = "", upwards: str = "", *, loc: str = "outside upper center", ncols: int = 4
+    figure: Figure,
+    across: str = "",
+    upwards: str = "",
+    *,
+    loc: str = "outside upper center",
+    ncols: int = 4,
 ) -> Figure:
     """The words that all panels share, and one legend of what is labelled in any of them."""
     figure.supxlabel(across, fontsize=9.5) if across else None
@@ -71,7 +84,9 @@ def finish(
         for handle, label in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(label, handle)
     narrow = figure.get_figwidth() <= PHONE_INCHES
-    figure.legend(handles.values(), handles.keys(), loc=loc, ncols=min(ncols, 2) if narrow else ncols)
+    figure.legend(
+        handles.values(), handles.keys(), loc=loc, ncols=min(ncols, 2) if narrow else ncols
+    )
     return figure
 
 
@@ -91,19 +106,30 @@ def name_rows(axes: Axes, names: Sequence[str], *, small: bool = False) -> None:
 
 
 def errors(rows: Iterable[Row]) -> np.ndarray:
-    """[2, n] how far the ends of the rows' intervals are from their values, at least 0; 0 where there is none."""
-    ends = [(r["value"] - r.get("low", r["value"]), r.get("high", r["value"]) - r["value"]) for r in rows]
+    """[2, n] how far the ends of the rows' intervals are from their values, at least 0; 0 where
+    there is none."""
+    ends = [
+        (r["value"] - r.get("low", r["value"]), r.get("high", r["value"]) - r["value"])
+        for r in rows
+    ]
     return np.maximum(np.array(ends, float).reshape(-1, 2).T, 0.0)
 
 
-def bars(axes: Axes, places: Any, rows: Rows, width: float, *, start: float = 0.0, **look: Any) -> None:
+def bars(
+    axes: Axes, places: Any, rows: Rows, width: float, *, start: float = 0.0, **look: Any
+) -> None:
     """A bar per row from `start` to its value, with its interval, in the colour of its method."""
     length = np.array([row["value"] for row in rows], float) - start
-    look = {"color": [method_colour(row["method"]) for row in rows], "error_kw": {"linewidth": 1.0}} | look
+    look = {
+        "color": [method_colour(row["method"]) for row in rows],
+        "error_kw": {"linewidth": 1.0},
+    } | look
     axes.barh(places, length, width, left=start, xerr=errors(rows), **look)
 
 
-def curve(axes: Axes, x: Any, y: Any, low: Any, high: Any, *, colour: str, style: str = "-", **look: Any) -> Any:
+def curve(
+    axes: Axes, x: Any, y: Any, low: Any, high: Any, *, colour: str, style: str = "-", **look: Any
+) -> Any:
     """A line with its interval shaded; returns the line."""
     axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
     return axes.plot(x, y, style, color=colour, **look)[0]

@@ -1,4 +1,5 @@
-"""Paper 2's figures: broken rules, gaps to the optimum, searches by samples, measured time, loads and traffic."""
+"""Paper 2's figures: broken rules, gaps to the optimum, searches by samples, measured time, loads
+and traffic."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +24,8 @@ from learned_mapping_companion.figures import charts
 from learned_mapping_companion.figures.charts import Rows, method_colour
 
 OK_COLOUR, BAD_COLOUR = PALETTE[2], PALETTE[1]
-BOX, LOAD = 0.74, 1.0  # A chip's width and height, in units of the distance between chips and of the longest load.
+# A chip's width and height, in units of the distance between chips and of the longest load.
+BOX, LOAD = 0.74, 1.0
 WIDEST_POINTS = 7.0  # Width of the largest traffic's arc.
 UNMOVED = 1e-6  # A push below this is none.
 MOST_LABELLED = 12  # With more chips there is no room for numbers.
@@ -31,11 +33,14 @@ OPERATIONS, LINKS, SLOWEST = PALETTE[0], PALETTE[4], PALETTE[1]
 
 
 def broken_example(result: Mapping[str, Any]) -> Figure:
-    """A panel per partition of a result of ``mcm.fig2``: the graph on its chips, the validator's verdict underneath."""
+    """A panel per partition of a result of ``mcm.fig2``: the graph on its chips, the validator's
+    verdict underneath."""
     shown = [row for row in result["rows"] if row["metric"] == "verdict"]
     figure, panels = charts.new_panels(len(shown), height=2.3 * -(-len(shown) // 2))
     for panel, row in zip(panels, shown):
-        draw_partition(panel, example_graph(), np.asarray(row["assignment"], int), EXAMPLE_PACKAGE.chips)
+        draw_partition(
+            panel, example_graph(), np.asarray(row["assignment"], int), EXAMPLE_PACKAGE.chips
+        )
         panel.set_title(row["method"], fontsize=9.5)
         rule = row["value"].partition(":")[0]  # the word "valid" where none is broken
         panel.set_xlabel(rule, color=OK_COLOUR if rule == "valid" else BAD_COLOUR, fontsize=9)
@@ -43,7 +48,8 @@ def broken_example(result: Mapping[str, Any]) -> Figure:
 
 
 def gap_bars(result: Mapping[str, Any], methods: Sequence[str]) -> Figure:
-    """The time of a result over that of the optimum, by instance and method, on a logarithmic axis from 1."""
+    """The time of a result over that of the optimum, by instance and method, on a logarithmic axis
+    from 1."""
     rows = [
         {**row, **{end: 1 + row[end] / 100 for end in ("value", "low", "high")}}
         for row in result["rows"]
@@ -55,20 +61,26 @@ def gap_bars(result: Mapping[str, Any], methods: Sequence[str]) -> Figure:
     for i, method in enumerate(methods):
         mine = {row["instance"]: row for row in rows if row["method"] == method}
         shown = [mine[name] for name in instances if name in mine]
-        places = np.array([instances.index(row["instance"]) for row in shown]) + (i - (len(methods) - 1) / 2) * step
+        places = (
+            np.array([instances.index(row["instance"]) for row in shown])
+            + (i - (len(methods) - 1) / 2) * step
+        )
         charts.bars(axes, places, shown, 0.92 * step, start=1, label=method)
         for place, row in zip(places, shown):
             charts.write_beside(axes, f"{row['value']:.2f}", max(row["high"], row["value"]), place)
     axes.set(xscale="log", xlabel="time per result over the optimum's (1 = optimum)")
     charts.name_rows(axes, instances)
-    charts.plain_ticks(axes, [t for t in (1, 1.5, 2, 3, 4, 6, 8, 12) if t <= axes.get_xlim()[1] * 1.05])
+    charts.plain_ticks(
+        axes, [t for t in (1, 1.5, 2, 3, 4, 6, 8, 12) if t <= axes.get_xlim()[1] * 1.05]
+    )
     axes.set_xlim(1, axes.get_xlim()[1] * 1.25)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=len(methods))
     return figure
 
 
 def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words: Any) -> Figure:
-    """A line per row with a curve, against partitions tried, and a level for each row without whose method has one.
+    """A line per row with a curve, against partitions tried, and a level for each row without whose
+    method has one.
 
     Learners are solid, searches dashed, with a dot between where they begin balanced, rules dotted.
     The legend has the order of the ends, column by column.
@@ -78,10 +90,20 @@ def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words:
         colour = method_colour(row["method"])
         if "curve" in row:
             learns = row["method"] in LEARNERS and not row["method"].endswith("-frozen")
-            style = "-" if learns else "-." if row["method"].endswith(("-balanced", "-frozen")) else "--"
-            axes.plot(row["curve"]["x"], row["curve"]["y"], style, color=colour, label=row["method"])
+            style = (
+                "-"
+                if learns
+                else "-."
+                if row["method"].endswith(("-balanced", "-frozen"))
+                else "--"
+            )
+            axes.plot(
+                row["curve"]["x"], row["curve"]["y"], style, color=colour, label=row["method"]
+            )
         elif row["method"] in levels:
-            axes.axhline(row["value"], label=row["method"], **({"color": colour} | levels[row["method"]]))
+            axes.axhline(
+                row["value"], label=row["method"], **({"color": colour} | levels[row["method"]])
+            )
     axes.set(xscale="log", xlabel="partitions tried", **words)
     lines = sorted(axes.get_lines(), key=lambda line: -line.get_ydata()[-1])
     figure.legend(handles=lines, loc="outside lower center", ncols=2)
@@ -90,16 +112,28 @@ def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words:
 
 def search_curves(result: Mapping[str, Any], instance: str) -> Figure:
     """Best throughput against samples for the searches, with the rules as lines across."""
-    rows = [row for row in result["rows"] if row["metric"] == "throughput" and row["instance"] == instance]
+    rows = [
+        row
+        for row in result["rows"]
+        if row["metric"] == "throughput" and row["instance"] == instance
+    ]
     levels = {row["method"]: {"linewidth": 1.3, "linestyle": ":"} for row in rows}
     levels["optimum"] = {"linewidth": 1.3, "linestyle": "-."}
-    levels["greedy-careful"] = {"linewidth": 4.0, "linestyle": ":"}  # it may lie under the optimum's
+    # it may lie under the optimum's
+    levels["greedy-careful"] = {"linewidth": 4.0, "linestyle": ":"}
     return _sample_curves(rows, levels, ylabel="results per second", ylim=(0, None), title=instance)
 
 
-def curves(result: Mapping[str, Any], metric: str, y_label: str, rules: tuple[str, ...] = ()) -> Figure:
-    """Figures 5 and 6: the curves of the rows of a metric that carry one; dotted lines across for rules without."""
-    rows = [row for row in result["rows"] if row["metric"] == metric and ("curve" in row or "chips" not in row)]
+def curves(
+    result: Mapping[str, Any], metric: str, y_label: str, rules: tuple[str, ...] = ()
+) -> Figure:
+    """Figures 5 and 6: the curves of the rows of a metric that carry one; dotted lines across for
+    rules without."""
+    rows = [
+        row
+        for row in result["rows"]
+        if row["metric"] == metric and ("curve" in row or "chips" not in row)
+    ]
     levels = {rule: {"color": INK, "linewidth": 1, "linestyle": ":"} for rule in rules}
     return _sample_curves(rows, levels, ylabel=y_label)
 
@@ -113,10 +147,12 @@ def best_so_far(curve: Mapping[str, Any]) -> Figure:
 
 
 def credits_of_ops(graph: ComputationGraph, assignment: np.ndarray, package: ChipPackage) -> Figure:
-    """Each chip's time under a valid partition, and where each op is pushed by ``flow`` and by ``exact``.
+    """Each chip's time under a valid partition, and where each op is pushed by ``flow`` and by
+    ``exact``.
 
-    The push is the advantage of the chip above less that of the chip below, before anything is learned. With one credit
-    for the sample all ops would be at one height, and none would be told a direction.
+    The push is the advantage of the chip above less that of the chip below, before anything is
+    learned. With one credit for the sample all ops would be at one height, and none would be told a
+    direction.
     """
     model, y = ChipModel(graph, package), np.asarray(assignment, int)
     latencies = model.latencies(y)
@@ -129,7 +165,9 @@ def credits_of_ops(graph: ComputationGraph, assignment: np.ndarray, package: Chi
     figure, panels = new_figure(3, 1, width=PHONE_INCHES, height=4.6, sharex=True)
     panels[0].bar(range(package.chips), latencies * 1e3, color=PALETTE[0])
     panels[0].set(ylabel="ms per result", title="time of each chip")
-    within = np.array([np.count_nonzero(y[:op] == y[op]) for op in range(len(y))]) / np.bincount(y)[y]
+    within = (
+        np.array([np.count_nonzero(y[:op] == y[op]) for op in range(len(y))]) / np.bincount(y)[y]
+    )
     for axes, (kind, (gains, possible)) in zip(panels[1:], kinds.items()):
         advantage, _ = spread(gains, possible, even, 1.0)
         push = advantage[0, :, 2] - advantage[0, :, 0]
@@ -142,16 +180,23 @@ def credits_of_ops(graph: ComputationGraph, assignment: np.ndarray, package: Chi
 
 
 def predicted_against_measured(result: Mapping[str, Any]) -> Figure:
-    """The valid partitions of the first seed of a result of ``mcm.fig7``, run times over the smallest of their kind."""
+    """The valid partitions of the first seed of a result of ``mcm.fig7``, run times over the
+    smallest of their kind."""
     (row,) = (r for r in result["rows"] if "scatter" in r)
     predicted, measured = (np.array(row["scatter"][name]) for name in ("predicted", "measured"))
     valid = measured > 0
     x, y = predicted[valid] / predicted[valid].min(), measured[valid] / measured[valid].min()
     figure, axes = new_figure(width=PHONE_INCHES, height=3.6)
-    axes.plot(x, y, "o", color=PALETTE[0], alpha=0.35, markersize=3, markeredgewidth=0, rasterized=True)
+    axes.plot(
+        x, y, "o", color=PALETTE[0], alpha=0.35, markersize=3, markeredgewidth=0, rasterized=True
+    )
     end = max(x.max(), y.max()) * 1.02
-    axes.plot([1, end], [1, end], color=INK, linewidth=1, linestyle="--", label="measured as predicted")
-    axes.set(xlabel="predicted run time over the smallest", ylabel="measured run time over the smallest")
+    axes.plot(
+        [1, end], [1, end], color=INK, linewidth=1, linestyle="--", label="measured as predicted"
+    )
+    axes.set(
+        xlabel="predicted run time over the smallest", ylabel="measured run time over the smallest"
+    )
     axes.set_title(f"{valid.sum()} of a seed's {len(valid)} run, R = {np.corrcoef(x, y)[0, 1]:.3f}")
     axes.legend(loc="lower right")
     return figure
@@ -163,7 +208,9 @@ def method_bars(result: Mapping[str, Any]) -> Figure:
     figure, axes = new_figure(width=PHONE_INCHES, height=0.6 + 0.33 * len(rows))
     charts.bars(axes, range(len(rows)), rows, 0.8)
     for place, row in enumerate(rows):
-        charts.write_beside(axes, f"{row['value']:.3f}" if row["value"] else "does not run", row["high"], place)
+        charts.write_beside(
+            axes, f"{row['value']:.3f}" if row["value"] else "does not run", row["high"], place
+        )
     axes.axvline(1, color=INK, linewidth=1, linestyle="--")
     axes.set(xlabel="throughput over the static optimum's", xlim=(0, 1.25))
     charts.name_rows(axes, [row["method"] for row in rows])
@@ -178,23 +225,33 @@ def traffic(graph: ComputationGraph, assignment: np.ndarray) -> dict[tuple[int, 
         first = int(assignment[graph.tensor_producer[tensor]])
         last = max((int(assignment[op]) for op in graph.consumers(tensor)), default=first)
         if last > first:
-            bytes_between[first, last] = bytes_between.get((first, last), 0) + int(graph.tensor_bytes[tensor])
+            bytes_between[first, last] = bytes_between.get((first, last), 0) + int(
+                graph.tensor_bytes[tensor]
+            )
     return bytes_between
 
 
-def package_drawing(graph: ComputationGraph, partitions: Mapping[str, Partition], package: ChipPackage) -> Figure:
-    """A row of chips per partition, by title: a box is as high as the slowest chip of all, its fill the chip's own
-    time. Raises `InputError` for edges that run back, or another number of chips."""
+def package_drawing(
+    graph: ComputationGraph, partitions: Mapping[str, Partition], package: ChipPackage
+) -> Figure:
+    """A row of chips per partition, by title: a box is as high as the slowest chip of all, its fill
+    the chip's own time. Raises `InputError` for edges that run back, or another number of chips."""
     model = ChipModel(graph, package)
     for title, partition in partitions.items():
-        if partition.chips != package.chips or not obeys_acyclic(partition.assignment, graph.op_edges):
-            raise InputError(title, "assignment", f"is no partition over {package.chips} chips that obeys Eq. 2")
+        if partition.chips != package.chips or not obeys_acyclic(
+            partition.assignment, graph.op_edges
+        ):
+            raise InputError(
+                title, "assignment", f"is no partition over {package.chips} chips that obeys Eq. 2"
+            )
     times = {title: model.latencies(p.assignment) for title, p in partitions.items()}
     moved = {title: traffic(graph, p.assignment) for title, p in partitions.items()}
     longest = max(float(t.max()) for t in times.values())
     largest = max((size for targets in moved.values() for size in targets.values()), default=1)
     unit, unit_name = byte_unit(largest)
-    figure, grid = new_figure(len(partitions), 1, height=0.4 + 1.75 * len(partitions), squeeze=False)
+    figure, grid = new_figure(
+        len(partitions), 1, height=0.4 + 1.75 * len(partitions), squeeze=False
+    )
     for axes, (title, partition) in zip(grid[:, 0], partitions.items()):
         links = model.link_seconds(partition.assignment)
         _chips(axes, times[title] - links, links, longest)
@@ -220,10 +277,18 @@ def _chips(axes: Axes, operations: np.ndarray, links: np.ndarray, longest: float
     slow = int(np.argmax(together))
     for c in range(chips):
         left = c - BOX / 2
-        axes.add_patch(Rectangle((left, 0), BOX, operations[c] * scale, color=OPERATIONS, linewidth=0))
-        axes.add_patch(Rectangle((left, operations[c] * scale), BOX, links[c] * scale, color=LINKS, linewidth=0))
+        axes.add_patch(
+            Rectangle((left, 0), BOX, operations[c] * scale, color=OPERATIONS, linewidth=0)
+        )
+        axes.add_patch(
+            Rectangle(
+                (left, operations[c] * scale), BOX, links[c] * scale, color=LINKS, linewidth=0
+            )
+        )
         edge, width = (SLOWEST, 2.2) if c == slow else (INK, 0.8)
-        axes.add_patch(Rectangle((left, 0), BOX, LOAD, facecolor="none", edgecolor=edge, linewidth=width))
+        axes.add_patch(
+            Rectangle((left, 0), BOX, LOAD, facecolor="none", edgecolor=edge, linewidth=width)
+        )
         if chips <= MOST_LABELLED:
             ground = {"facecolor": INK, "alpha": 0.55, "linewidth": 0, "pad": 1.2}
             time = f"{together[c] * 1e6:.3g}"
@@ -239,11 +304,19 @@ def _chips(axes: Axes, operations: np.ndarray, links: np.ndarray, longest: float
 
 
 def _arcs(axes: Axes, moved: Mapping[tuple[int, int], int], largest: int, unit: float) -> None:
-    """An arc over the boxes per pair of chips, as wide as its share of the largest traffic; unit 0: no numbers."""
+    """An arc over the boxes per pair of chips, as wide as its share of the largest traffic; unit 0:
+    no numbers."""
     for (a, b), size in sorted(moved.items()):
         start, end = (a + 0.16, LOAD + 0.02), (b - 0.16, LOAD + 0.02)
-        look = {"arrowstyle": "-", "color": INK, "alpha": 0.55, "linewidth": max(WIDEST_POINTS * size / largest, 0.5)}
+        look = {
+            "arrowstyle": "-",
+            "color": INK,
+            "alpha": 0.55,
+            "linewidth": max(WIDEST_POINTS * size / largest, 0.5),
+        }
         bend = f"arc3,rad={-0.55 if b == a + 1 else -0.3}"
         axes.add_patch(FancyArrowPatch(start, end, connectionstyle=bend, **look))
         if unit:
-            axes.annotate(f"{size / unit:.3g}", ((a + b) / 2, LOAD + 0.42), ha="center", fontsize=7.5)
+            axes.annotate(
+                f"{size / unit:.3g}", ((a + b) / 2, LOAD + 0.42), ha="center", fontsize=7.5
+            )

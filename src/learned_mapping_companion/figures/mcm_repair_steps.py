@@ -15,14 +15,23 @@ from learned_mapping_companion.display import Html, listing
 from learned_mapping_companion.figures import svg
 
 FIXED, FORCED, OPEN, REMOVED = PALETTE[0], PALETTE[5], "#DCEBF5", "#F3C4A4"
-LEGEND = {FIXED: "decided", FORCED: "the only chip left", OPEN: "still possible", REMOVED: "removed by this step"}
+LEGEND = {
+    FIXED: "decided",
+    FORCED: "the only chip left",
+    OPEN: "still possible",
+    REMOVED: "removed by this step",
+}
 WIDTH, LEFT_SPACE, CELL, MOST_ARCS, NAMES = 700, 44, 26, 58, 78
-"""Pixels: the picture's width, room for chips' names, a cell's height, room at most for edges and for ops' names."""
+"""Pixels: the picture's width, room for chips' names, a cell's height, room at most for edges and
+for ops' names."""
 WIDEST = 64  # A column is at most so wide.
 SHORT = {
-    "conv_general_dilated": "conv", "dot_general": "dot", "reduce_window_sum": "pool", "broadcast_in_dim": "copy",
+    "conv_general_dilated": "conv",
+    "dot_general": "dot",
+    "reduce_window_sum": "pool",
+    "broadcast_in_dim": "copy",
     "stop_gradient": "stop",
-}  # fmt: skip
+}
 """Long names of JAX's operations, as the grid has them."""
 
 
@@ -36,7 +45,8 @@ class Frame:
 
 
 def frames(steps: Sequence[Step]) -> list[Frame]:
-    """The steps that change a domain, refuse a candidate for good or take decisions back; the last step always."""
+    """The steps that change a domain, refuse a candidate for good or take decisions back; the last
+    step always."""
     standing: list[tuple[int, bool]] = []
     shown: list[Frame] = []
     quiet: list[Step] = []
@@ -86,7 +96,10 @@ class _Grid:
     def cells(self, chosen: Sequence[tuple[int, int]], fill: str) -> str:
         """One path over all (op, chip)."""
         side, tall = self.width - 2, CELL - 2
-        boxes = [svg.box_path(self.x(op) - side / 2, self.y(chip) - tall / 2, side, tall) for op, chip in chosen]
+        boxes = [
+            svg.box_path(self.x(op) - side / 2, self.y(chip) - tall / 2, side, tall)
+            for op, chip in chosen
+        ]
         return svg.path(boxes, f'fill="{fill}"')
 
     def edges(self, op: int, after: Sequence[Sequence[int]]) -> Iterator[str]:
@@ -94,11 +107,20 @@ class _Grid:
         base = self.top - 5
         for u, v in self.graph.op_edges.tolist():
             a, b = self.x(u), self.x(v)
-            arc = f"M{a:.1f} {base:.1f}Q{(a + b) / 2:.1f} {base - self.rise(u, v):.1f} {b:.1f} {base:.1f}"
+            arc = (
+                f"M{a:.1f} {base:.1f}Q{(a + b) / 2:.1f} {base - self.rise(u, v):.1f} {b:.1f}"
+                f" {base:.1f}"
+            )
             look = f'stroke="{INK}" stroke-width="1.6"' if op in (u, v) else 'stroke="#B0B0B0"'
             yield f'<path d="{arc}" fill="none" {look}/>'
             if len(after[u]) == len(after[v]) == 1:
-                yield svg.line(a, self.y(after[u][0]), b, self.y(after[v][0]), f'stroke="{INK}" stroke-width="1.2"')
+                yield svg.line(
+                    a,
+                    self.y(after[u][0]),
+                    b,
+                    self.y(after[v][0]),
+                    f'stroke="{INK}" stroke-width="1.2"',
+                )
 
     def names(self, op: int) -> Iterator[str]:
         bottom = self.top + self.chips * CELL
@@ -110,7 +132,12 @@ class _Grid:
                 yield svg.words(self.x(u), bottom + 16, name, f'text-anchor="middle" {weight}')
             else:
                 turn = f'transform="rotate(-52 {self.x(u) + 4:.1f} {bottom + 9:.1f})"'
-                yield svg.words(self.x(u) + 4, bottom + 9, name, f'text-anchor="end" font-size="10" {turn} {weight}')
+                yield svg.words(
+                    self.x(u) + 4,
+                    bottom + 9,
+                    name,
+                    f'text-anchor="end" font-size="10" {turn} {weight}',
+                )
 
 
 def draw(grid: _Grid, candidate: Sequence[int], frame: Frame) -> str:
@@ -125,9 +152,15 @@ def draw(grid: _Grid, candidate: Sequence[int], frame: Frame) -> str:
     parts += grid.edges(step.op, step.after)
     for op, chip in enumerate(candidate):
         inside = chip in step.after[op]
-        look = f'fill="{PAPER}" stroke="{INK}" stroke-width="1.4"' if inside else f'fill="none" stroke="{INK}"'
+        look = (
+            f'fill="{PAPER}" stroke="{INK}" stroke-width="1.4"'
+            if inside
+            else f'fill="none" stroke="{INK}"'
+        )
         dashes = "" if inside else ' stroke-dasharray="2 2"'
-        parts.append(f'<circle cx="{grid.x(op):.1f}" cy="{grid.y(chip):.1f}" r="5" {look}{dashes}/>')
+        parts.append(
+            f'<circle cx="{grid.x(op):.1f}" cy="{grid.y(chip):.1f}" r="5" {look}{dashes}/>'
+        )
     side = grid.width
     outline = (grid.x(step.op) - side / 2, grid.top - 1, side, grid.chips * CELL + 2)
     parts.append(svg.rectangle(*outline, "none", f'stroke="{INK}" stroke-width="1.8"'))
@@ -154,7 +187,10 @@ def tell(graph: ComputationGraph, candidate: Sequence[int], frame: Frame) -> str
     elif step.kind == KEPT:
         words += f"{op} keeps chip {wanted}, which its domain still has. "
     elif step.kind == LEFT:
-        words += f"The candidate wants {op} on chip {wanted}, but its domain is {_chips(domain)}: not kept. "
+        words += (
+            f"The candidate wants {op} on chip {wanted}, but its domain is {_chips(domain)}: not"
+            " kept. "
+        )
     elif len(domain) > 1:
         words += f"{op} draws chip {step.chips[0]} from {_chips(domain)}. "
     else:
@@ -162,10 +198,14 @@ def tell(graph: ComputationGraph, candidate: Sequence[int], frame: Frame) -> str
     if step.undone:
         blamed, refused = step.blamed
         words += (
-            f"The solver goes back by {step.undone} decisions, to {graph.op_names[blamed]}, which can no longer have "
-            f"{_chips(refused)}. "
+            f"The solver goes back by {step.undone} decisions, to {graph.op_names[blamed]}, which"
+            f" can no longer have {_chips(refused)}. "
         )
-    gone = sum(len(b) - len(set(a) & set(b)) for i, (b, a) in enumerate(zip(step.before, step.after)) if i != step.op)
+    gone = sum(
+        len(b) - len(set(a) & set(b))
+        for i, (b, a) in enumerate(zip(step.before, step.after))
+        if i != step.op
+    )
     if gone and not step.undone:
         words += f"The domains of other operations lose {gone} chip{'s' * (gone > 1)}. "
     single = sum(len(domain) == 1 for domain in step.after)
@@ -173,22 +213,32 @@ def tell(graph: ComputationGraph, candidate: Sequence[int], frame: Frame) -> str
 
 
 def repair_steps(
-    graph: ComputationGraph, candidate: Sequence[int], chips: int, steps: Sequence[Step], *, name: str
+    graph: ComputationGraph,
+    candidate: Sequence[int],
+    chips: int,
+    steps: Sequence[Step],
+    *,
+    name: str,
 ) -> Html:
     """The steps of `solver.fix_trace` as HTML with buttons; `name` as of `svg.stepper`."""
     grid = _Grid(graph, chips)
-    shown = [(draw(grid, candidate, frame), tell(graph, candidate, frame)) for frame in frames(steps)]
+    shown = [
+        (draw(grid, candidate, frame), tell(graph, candidate, frame)) for frame in frames(steps)
+    ]
     return Html(svg.stepper(shown, LEGEND, "step", name))
 
 
-def scattered(graph: ComputationGraph, chips: int, share: float, rng: np.random.Generator) -> np.ndarray:
+def scattered(
+    graph: ComputationGraph, chips: int, share: float, rng: np.random.Generator
+) -> np.ndarray:
     """[N] chips: an optimum, with a share of the operations put on chips at random."""
     best = solve(graph, "optimum", chips=chips).solution.assignment
     return np.where(rng.random(graph.num_ops) < share, rng.integers(0, chips, graph.num_ops), best)
 
 
 def summary(steps: Sequence[Step]) -> Mapping[str, int]:
-    """The number of candidates kept and not kept, of chips drawn from several, and of decisions taken back."""
+    """The number of candidates kept and not kept, of chips drawn from several, and of decisions
+    taken back."""
     return {
         "kept": len({s.op for s in steps if s.kind == KEPT and not s.undone}),
         "left": len({s.op for s in steps if s.kind == LEFT}),
@@ -197,7 +247,9 @@ def summary(steps: Sequence[Step]) -> Mapping[str, int]:
     }
 
 
-def repair_table(graph: ComputationGraph, chips: int, candidate: Sequence[int], steps: Sequence[Step]) -> Html:
+def repair_table(
+    graph: ComputationGraph, chips: int, candidate: Sequence[int], steps: Sequence[Step]
+) -> Html:
     """The outcome of a repair, and the validator's verdicts before and after it."""
 
     def verdict(assignment: Sequence[int]) -> str:

@@ -20,7 +20,8 @@ NODE = (0.98, 0.5)  # Inches.
 
 
 def search_tree(tree: Row) -> Picture:
-    """The tree of one decision, of a row ``tree``, the root at the left: each node's action, visits and value."""
+    """The tree of one decision, of a row ``tree``, the root at the left: each node's action, visits
+    and value."""
     nodes = tree["nodes"]
     children: dict[int, list[int]] = {}
     for n, node in enumerate(nodes):
@@ -32,7 +33,9 @@ def search_tree(tree: Row) -> Picture:
     height: dict[int, float] = {}
 
     def place(n: int) -> float:
-        below = [place(child) for child in sorted(children.get(n, []), key=lambda c: nodes[c]["action"])]
+        below = [
+            place(child) for child in sorted(children.get(n, []), key=lambda c: nodes[c]["action"])
+        ]
         if not below:
             leaves.append(n)
         height[n] = float(np.mean(below)) if below else float(len(leaves) - 1)
@@ -51,7 +54,10 @@ def search_tree(tree: Row) -> Picture:
             before = at(node["parent"])
             ends = np.array([(before[0] + NODE[0] / 2, before[1]), (x - NODE[0] / 2, y)])
             draw.axes.plot(
-                *ends.T, color=ACTION_COLOURS[node["action"]], linewidth=0.8 + 0.5 * node["visits"], alpha=0.8
+                *ends.T,
+                color=ACTION_COLOURS[node["action"]],
+                linewidth=0.8 + 0.5 * node["visits"],
+                alpha=0.8,
             )
         title = "now" if n == 0 else ACTION_NAMES[node["action"]]
         colour = INK if n == 0 else ACTION_COLOURS[node["action"]]
@@ -61,14 +67,17 @@ def search_tree(tree: Row) -> Picture:
 
 
 def imagined(rows: Rows) -> Figure:
-    """Imagined against true rewards, a panel per program: one decision ahead, and as far as was imagined. Axes are
-    linear near 0, where most rewards are, and logarithmic from 1 on, so that the few large ones are there too."""
+    """Imagined against true rewards, a panel per program: one decision ahead, and as far as was
+    imagined. Axes are linear near 0, where most rewards are, and logarithmic from 1 on, so that the
+    few large ones are there too."""
     programs = by(charts.of(rows, "reward_correlation"), "instance")
     figure, panels = charts.facets(programs, 0.5, 2.4)
     for axes, _, shown in panels:
         for row, colour in zip((shown[-1], shown[0]), (PALETTE[4], PALETTE[0])):
             points = np.array(row["pairs"])
-            ahead = f"{row['step']} ahead" + (f", rank corr. {row['value']:.2f}" if row["value"] is not None else "")
+            ahead = f"{row['step']} ahead" + (
+                f", rank corr. {row['value']:.2f}" if row["value"] is not None else ""
+            )
             axes.scatter(*points.T, s=9, color=colour, linewidth=0, alpha=0.7, label=ahead)
         ends = [pair for row in shown for step in row["pairs"] for pair in step]
         low, high = 1.3 * min(*ends, -0.1), 1.3 * max(*ends, 0.1)
@@ -87,8 +96,12 @@ def imagined(rows: Rows) -> Figure:
 
 
 def value_errors(rows: Rows) -> Figure:
-    """Error of the network's value, in percent of the possible saving, and entropy of the policy over the updates."""
-    labels = {"value_error": "value error (% of the saving)", "entropy": "entropy of the policy (nats)"}
+    """Error of the network's value, in percent of the possible saving, and entropy of the policy
+    over the updates."""
+    labels = {
+        "value_error": "value error (% of the saving)",
+        "entropy": "entropy of the policy (nats)",
+    }
     figure, panels = _trainings(rows, labels, 2.9, "updates")
     panels[0].set_yscale("log")
     panels[0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -106,7 +119,9 @@ def dead_ends(rows: Rows) -> Figure:
     return figure
 
 
-def _trainings(rows: Rows, labels: Mapping[str, str], height: float, across: str) -> tuple[Figure, list[Axes]]:
+def _trainings(
+    rows: Rows, labels: Mapping[str, str], height: float, across: str
+) -> tuple[Figure, list[Axes]]:
     """A panel per metric, which its label names, and in each a line per training."""
     figure, panels = charts.new_panels(len(labels), height=height)
     for axes, (metric, label) in zip(panels, labels.items()):
@@ -121,21 +136,32 @@ def _trainings(rows: Rows, labels: Mapping[str, str], height: float, across: str
 def most_changed(rows: Rows) -> Row:
     """The row ``tree`` of `mmap.inside` at whose root the search moved the policy furthest."""
     trees = [row for row in rows if row["metric"] == "tree"]
-    return max(trees, key=lambda tree: sum(abs(after - head) for after, head in zip(tree["policy"], tree["head"])))
+    return max(
+        trees,
+        key=lambda tree: sum(
+            abs(after - head) for after, head in zip(tree["policy"], tree["head"])
+        ),
+    )
 
 
 def tree_words(tree: Row) -> Markdown:
-    """The change that a search made at a decision, and whether it was right: the actions were played out exactly."""
+    """The change that a search made at a decision, and whether it was right: the actions were
+    played out exactly."""
     after, head, exact = tree["policy"], tree["head"], tree["exact"]
     legal = [action for action in range(3) if exact[action] is not None]
     chosen, best = (max(legal, key=lambda action: values[action]) for values in (after, exact))
     moves = {2: "both moves", 3: "all three moves"}[len(legal)]
     given = (
-        f"gives {ACTION_NAMES[chosen]} a probability of {after[chosen]:.2f}, and the network alone {head[chosen]:.2f}"
+        f"gives {ACTION_NAMES[chosen]} a probability of {after[chosen]:.2f}, and the network alone"
+        f" {head[chosen]:.2f}"
     )
-    wrong = f"the search prefers {ACTION_NAMES[chosen]}, which costs {exact[best] - exact[chosen]:.1f} average savings"
+    wrong = (
+        f"the search prefers {ACTION_NAMES[chosen]}, which costs {exact[best] - exact[chosen]:.1f}"
+        " average savings"
+    )
     return Markdown(
-        f"{tree['instance']}, buffer {tree['buffer']}: of all decisions looked at, on all programs, this is where the "
-        f"search changes the policy most. It {given}. We played {moves} out, with the rest of the game as it was. "
-        f"{ACTION_NAMES[best]} is right, and {'the search chooses it' if chosen == best else wrong}."
+        f"{tree['instance']}, buffer {tree['buffer']}: of all decisions looked at, on all programs,"
+        f" this is where the search changes the policy most. It {given}. We played {moves} out,"
+        f" with the rest of the game as it was. {ACTION_NAMES[best]} is right, and"
+        f" {'the search chooses it' if chosen == best else wrong}."
     )

@@ -13,7 +13,13 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from learned_mapping.programs.program import Program
 from learned_mapping.style import GRID, INK, PALETTE, PHONE_INCHES, new_figure
 from learned_mapping_companion.figures import charts
-from learned_mapping_companion.figures.charts import ROW_INCHES, Rows, bars, method_colour, name_rows
+from learned_mapping_companion.figures.charts import (
+    ROW_INCHES,
+    Rows,
+    bars,
+    method_colour,
+    name_rows,
+)
 from learned_mapping_companion.mmap.bench import Standing
 from learned_mapping_companion.mmap.speedup import leading_pair
 from learned_mapping_companion.table import by
@@ -32,7 +38,11 @@ def _of(rows: Rows, metric: str) -> Rows:
 
 
 def curves(
-    rows: Rows, bounds: Mapping[str, float] | None = None, *, metric: str = "return", x_label: str = "CPU seconds"
+    rows: Rows,
+    bounds: Mapping[str, float] | None = None,
+    *,
+    metric: str = "return",
+    x_label: str = "CPU seconds",
 ) -> Figure:
     """Best return so far over time or games, a panel per program, a line per method, the spread of
     the seeds shaded. The bound of a program is a return that no game exceeds."""
@@ -42,7 +52,10 @@ def curves(
         right = max(row["curve"]["x"][-1] for row in shown)
         for row in shown:
             look = {"colour": method_colour(row["method"]), "label": row["method"]}
-            points = [np.array(row["curve"].get(name, row["curve"]["y"])) for name in ("x", "y", "low", "high")]
+            points = [
+                np.array(row["curve"].get(name, row["curve"]["y"]))
+                for name in ("x", "y", "low", "high")
+            ]
             x, y, low, high = (column[points[1] > 0] for column in points)
             if not len(y):
                 continue
@@ -52,35 +65,61 @@ def curves(
         if bounds and instance in bounds:
             axes.axhline(bounds[instance], color=INK, linestyle="--", linewidth=1.2, label="bound")
         axes.set_xscale("log")
-        axes.set_xlim(min(axes.get_xlim()[0], right / 100), right)  # two decades, or the smaller ticks are named too
+        # two decades, or the smaller ticks are named too
+        axes.set_xlim(min(axes.get_xlim()[0], right / 100), right)
     return charts.finish(figure, x_label, RETURN)
 
 
 def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = None) -> Figure:
-    """Final returns, a panel per program: bars with 95% intervals, a line for the bound, rings for the paper's.
+    """Final returns, a panel per program: bars with 95% intervals, a line for the bound, rings for
+    the paper's.
 
-    A negative return, of placements that slow the program down, is a bar of no length with its number beside it.
+    A negative return, of placements that slow the program down, is a bar of no length with its
+    number beside it.
     """
     rows = _of(rows, "return")
     programs, methods = by(rows, "instance"), charts.distinct(rows, "method")
-    figure, panels = charts.facets(programs, 0.7, 0.5 + 0.26 * len(methods), sharey=True, sharex=True)
+    figure, panels = charts.facets(
+        programs, 0.7, 0.5 + 0.26 * len(methods), sharey=True, sharex=True
+    )
     for axes, instance, shown in panels:
         places = [methods.index(row["method"]) for row in shown]
-        bars(axes, places, [row if row["value"] > 0 else {**row, "value": 0.0} for row in shown], 0.8)
+        bars(
+            axes, places, [row if row["value"] > 0 else {**row, "value": 0.0} for row in shown], 0.8
+        )
         for place, row in zip(places, shown):
             within = row["value"] > ROOM
             dark = np.dot(to_rgb(method_colour(row["method"])), LUMINANCE) < PALE
-            x, colour = (0.01, "white" if dark else INK) if within else (max(row["value"], 0.0) + 0.03, INK)
-            axes.text(x, place, f"{row['value']:.3f}", va="center", fontsize=8, color=colour, fontweight="bold")
+            x, colour = (
+                (0.01, "white" if dark else INK) if within else (max(row["value"], 0.0) + 0.03, INK)
+            )
+            axes.text(
+                x,
+                place,
+                f"{row['value']:.3f}",
+                va="center",
+                fontsize=8,
+                color=colour,
+                fontweight="bold",
+            )
         for row in paper:
             if row["instance"] == instance and row["method"] in methods:
                 place = methods.index(row["method"])
-                axes.plot(row["value"], place, "o", markerfacecolor="white", markeredgecolor=INK, markersize=5)
+                axes.plot(
+                    row["value"],
+                    place,
+                    "o",
+                    markerfacecolor="white",
+                    markeredgecolor=INK,
+                    markersize=5,
+                )
         if bounds and instance in bounds:
             axes.axvline(bounds[instance], color=INK, linestyle="--", linewidth=1.2)
         name_rows(axes, methods)
         axes.set(xlim=(0, 1.02))
-    figure.supxlabel("return; dashed: no game can do better; rings: the paper's numbers", fontsize=9.5)
+    figure.supxlabel(
+        "return; dashed: no game can do better; rings: the paper's numbers", fontsize=9.5
+    )
     return figure
 
 
@@ -93,7 +132,9 @@ def drop_backup(rows: Rows) -> Figure:
     axes.bar(range(len(met)), [row["value"] for row in met], 0.6, yerr=charts.errors(met), **look)
     axes.set_title(f"random play: none on {len(lost) - len(met)} of {len(lost)} programs")
     names = [row["instance"] for row in met]
-    axes.set_xticks(range(len(met)), [name.replace("_", "_\n", 1) if len(name) > 14 else name for name in names])
+    axes.set_xticks(
+        range(len(met)), [name.replace("_", "_\n", 1) if len(name) > 14 else name for name in names]
+    )
     axes.set_ylabel("share of games with a dead end")
     axes.grid(False, axis="x")
     return figure
@@ -103,7 +144,9 @@ def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
     """Paper 1's Figure 10: a line per program, fastest first: a method's bar from 1 on, pale where
     everything in slow memory is faster than the compiler's mapping too, and another's ring; the two
     of `leading_pair`, where none are named. Narrow enough for a phone."""
-    by_method = {(row["method"], row["instance"]): row for row in rows if row["metric"] == "speedup"}
+    by_method = {
+        (row["method"], row["instance"]): row for row in rows if row["metric"] == "speedup"
+    }
     method, other = methods or leading_pair({"rows": rows})
     shown = [row for (name, _), row in by_method.items() if name == method]
     shown.sort(key=lambda row: (-row["value"], row["instance"]))
@@ -114,15 +157,32 @@ def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
         places = [i for i, name in enumerate(names) if (name in easy) == pale]
         look = {"color": method_colour(method), "alpha": 0.4 if pale else 1.0}
         label = "where no mapping at all is faster too" if pale else method
-        bars(axes, places, [shown[i] for i in places], 0.7, start=1.0, label=label, **look) if places else None
-    values = [by_method[other, name]["value"] if (other, name) in by_method else np.nan for name in names]
-    look = {"marker": "o", "s": 14, "facecolor": "white", "edgecolor": method_colour(other), "zorder": 3}
+        (
+            bars(axes, places, [shown[i] for i in places], 0.7, start=1.0, label=label, **look)
+            if places
+            else None
+        )
+    values = [
+        by_method[other, name]["value"] if (other, name) in by_method else np.nan for name in names
+    ]
+    look = {
+        "marker": "o",
+        "s": 14,
+        "facecolor": "white",
+        "edgecolor": method_colour(other),
+        "zorder": 3,
+    }
     axes.scatter(values, range(len(names)), **look, label=other)
     axes.axvline(1.0, color=INK, linewidth=1.0)
     axes.set(ylim=(len(names) - 0.4, -0.6), yticks=[])
     for place, row in enumerate(shown):  # beside the line of 1, where the bar is not
         left = row["value"] >= 1.0
-        look = {"ha": "right" if left else "left", "va": "center", "textcoords": "offset points", "fontsize": 8}
+        look = {
+            "ha": "right" if left else "left",
+            "va": "center",
+            "textcoords": "offset points",
+            "fontsize": 8,
+        }
         axes.annotate(row["instance"], (1.0, place), (-5 if left else 5, -0.5), **look)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("speedup over the compiler's mapping")
@@ -140,13 +200,27 @@ def return_against_latency(rows: Rows) -> Figure:
         for axes in line[len(programs) :]:
             axes.set_visible(False)
         for axes, (name, shown) in zip(line, programs.items()):
-            points = np.array([(row["return"], 1e-6 * row["value"]) for row in shown if row["metric"] == "cycles"])
+            points = np.array(
+                [(row["return"], 1e-6 * row["value"]) for row in shown if row["metric"] == "cycles"]
+            )
             colours = STAGES(np.linspace(0.25, 1.0, len(points)))
             axes.scatter(*points.T, s=24, c=colours, edgecolor=INK, linewidth=0.4)
             numbers = {row["metric"]: row["value"] for row in shown if row["value"] is not None}
-            corner = [f"{word} {numbers[metric]:.2f}" for metric, word in words.items() if metric in numbers]
+            corner = [
+                f"{word} {numbers[metric]:.2f}"
+                for metric, word in words.items()
+                if metric in numbers
+            ]
             axes.set_title(name, fontsize=8.5, color=GROUP_COLOURS.get(group, INK))
-            axes.text(0.97, 0.95, "\n".join(corner), transform=axes.transAxes, ha="right", va="top", fontsize=8)
+            axes.text(
+                0.97,
+                0.95,
+                "\n".join(corner),
+                transform=axes.transAxes,
+                ha="right",
+                va="top",
+                fontsize=8,
+            )
             axes.tick_params(labelsize=7)
     figure.supxlabel(RETURN, fontsize=9.5)
     figure.supylabel("million cycles", fontsize=9.5)
@@ -163,29 +237,47 @@ def learning(trainings: Rows, levels: Mapping[str, Mapping[str, float]]) -> Figu
     for axes, program, records in panels:
         for record in records:
             for column, style in (("cold", "-"), ("best", ":")):
-                points = [(row["cpu_s"], row[column]) for row in record["curve"] if row[column] is not None]
+                points = [
+                    (row["cpu_s"], row[column])
+                    for row in record["curve"]
+                    if row[column] is not None
+                ]
                 look = {"color": method_colour(record["method"]), "label": record["method"]}
                 axes.plot(*np.array(points).reshape(-1, 2).T, style, **look)
         for name, value in levels.get(program, {}).items():
-            axes.axhline(value, color=method_colour(name), linestyle="--", linewidth=1.2, label=name)
+            axes.axhline(
+                value, color=method_colour(name), linestyle="--", linewidth=1.2, label=name
+            )
         _log_sizes(axes, (1, 3), "{x:g}")
     return charts.finish(figure, "CPU seconds", RETURN)
 
 
 def latency_table(program: Program, instruction: str) -> Figure:
-    """The latency table of one instruction: a bar per set of its buffers in fast memory, dots saying which they are."""
+    """The latency table of one instruction: a bar per set of its buffers in fast memory, dots
+    saying which they are."""
     t = program.instruction_names.index(instruction)
     table = program.latency_s[program.latency_offsets[t] : program.latency_offsets[t + 1]] * 1e6
-    buffers = [b for b in range(*program.buffer_offsets[t : t + 2].tolist()) if program.buffer_bit[b] >= 0]
+    buffers = [
+        b for b in range(*program.buffer_offsets[t : t + 2].tolist()) if program.buffer_bit[b] >= 0
+    ]
     figure, axes = new_figure(height=0.9 + 0.24 * len(table))
     order = np.argsort(-table, kind="stable")
-    axes.barh(range(len(table)), table[order], 0.7, color=[PALETTE[0] if entry else INK for entry in order])
+    axes.barh(
+        range(len(table)),
+        table[order],
+        0.7,
+        color=[PALETTE[0] if entry else INK for entry in order],
+    )
     for place, entry in enumerate(order):
         axes.text(table[entry] * 1.01, place, f"{table[entry]:.1f}", va="center", fontsize=8)
-    inside = ["".join("●" if e >> int(program.buffer_bit[b]) & 1 else "○" for b in buffers) for e in order.tolist()]
+    inside = [
+        "".join("●" if e >> int(program.buffer_bit[b]) & 1 else "○" for b in buffers)
+        for e in order.tolist()
+    ]
     name_rows(axes, inside)
     words = (
-        f"{'writes' if program.buffer_is_output[b] else 'reads'} {program.buffer_bytes[b] / 2**20:.2f} MiB"
+        f"{'writes' if program.buffer_is_output[b] else 'reads'}"
+        f" {program.buffer_bytes[b] / 2**20:.2f} MiB"
         for b in buffers
     )
     axes.set_xlabel(f"microseconds of {instruction}; ● in fast memory: {', '.join(words)}")
@@ -194,15 +286,25 @@ def latency_table(program: Program, instruction: str) -> Figure:
 
 
 def two_prices(rows: Rows) -> Figure:
-    """Speedups over the compiler's mapping, a dot per mapping: by the latency model across, by the compiler upwards."""
-    values = {(row["instance"], row["method"], row["metric"]): row["value"] for row in rows if row["instance"] != "all"}
+    """Speedups over the compiler's mapping, a dot per mapping: by the latency model across, by the
+    compiler upwards."""
+    values = {
+        (row["instance"], row["method"], row["metric"]): row["value"]
+        for row in rows
+        if row["instance"] != "all"
+    }
     figure, axes = new_figure(width=PHONE_INCHES, height=3.8)
     for method in ("hbm", "greedy-tuned", "edit-search", "muzero"):
         names = [name for name, other, metric in values if other == method and metric == "speedup"]
-        points = [[values[n, method, metric] for n in names] for metric in ("speedup_model", "speedup")]
+        points = [
+            [values[n, method, metric] for n in names] for metric in ("speedup_model", "speedup")
+        ]
         if names:
             axes.scatter(*points, s=22, color=method_colour(method), linewidth=0, label=method)
-    low, high = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
+    low, high = (
+        min(axes.get_xlim()[0], axes.get_ylim()[0]),
+        max(axes.get_xlim()[1], axes.get_ylim()[1]),
+    )
     axes.plot([low, high], [low, high], color=GRID, linewidth=1, zorder=0)
     axes.axhline(1.0, color=INK, linewidth=0.8)
     axes.axvline(1.0, color=INK, linewidth=0.8)
@@ -220,7 +322,13 @@ def buffers(rows: Rows, paper: Rows) -> Figure:
     colours = {family: PALETTE[i % len(PALETTE)] for i, family in enumerate(families)}
     least, most = printed["smallest"], printed["largest"]
     axes.axvspan(least, most, color=GRID, alpha=0.55, linewidth=0, zorder=0)
-    axes.barh(range(len(names)), counts, color=[colours[row["family"]] for row in rows], height=0.72, zorder=2)
+    axes.barh(
+        range(len(names)),
+        counts,
+        color=[colours[row["family"]] for row in rows],
+        height=0.72,
+        zorder=2,
+    )
     for place, (name, count) in enumerate(zip(names, counts)):
         # Where the paper's diamond may stand at the bar's end, the number steps aside.
         x = 1.16 * max(count, printed[name]) if name in printed else 1.05 * count
@@ -240,7 +348,8 @@ def buffers(rows: Rows, paper: Rows) -> Figure:
 
 
 def sizes_figure(groups: Mapping[str, np.ndarray]) -> Figure:
-    """The sizes of the members of a set, by label -> [members] sizes in ops: for each size the share no larger."""
+    """The sizes of the members of a set, by label -> [members] sizes in ops: for each size the
+    share no larger."""
     figure, axes = new_figure(width=PHONE_INCHES, height=2.6)
     for i, (label, sizes) in enumerate(groups.items()):
         ordered = np.sort(np.asarray(sizes, dtype=float))
@@ -262,13 +371,20 @@ def _log_sizes(axes: Axes, subs: Sequence[float] = (1, 2, 5), form: str = "{x:,.
 
 
 def bench_gaps(table: Mapping[str, Standing]) -> Figure:
-    """The gap of the best mapping known of each program to its bound, in percent of the bound, smallest first."""
-    gaps = sorted((100.0 * max(1.0 - row.best / row.bound, 0.0), name) for name, row in table.items())
+    """The gap of the best mapping known of each program to its bound, in percent of the bound,
+    smallest first."""
+    gaps = sorted(
+        (100.0 * max(1.0 - row.best / row.bound, 0.0), name) for name, row in table.items()
+    )
     figure, axes = new_figure(width=PHONE_INCHES, height=2.6)
     values, place = [gap for gap, _ in gaps], range(1, len(gaps) + 1)
     axes.bar(place, values, color=PALETTE[0], width=0.8)
     look = {"ha": "right", "va": "top", "fontsize": 8, "textcoords": "offset points"}
     axes.annotate(gaps[-1][1], (len(gaps), gaps[-1][0]), (-8, 0), **look)
-    axes.set(xlabel="programs, smallest gap first", ylabel="gap to the bound (%)", xlim=(0, len(gaps) + 1))
+    axes.set(
+        xlabel="programs, smallest gap first",
+        ylabel="gap to the bound (%)",
+        xlim=(0, len(gaps) + 1),
+    )
     axes.grid(axis="x", visible=False)
     return figure

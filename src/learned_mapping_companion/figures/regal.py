@@ -20,17 +20,27 @@ DATASET_TITLES = {
     "traced-memory": "traced graphs,\npeak memory",
     "synthetic-runtime": "synthetic graphs,\nrunning time",
 }
-NETWORK_TITLES = {"traced-runtime": "network of traced graphs", "synthetic-runtime": "network of synthetic graphs"}
+NETWORK_TITLES = {
+    "traced-runtime": "network of traced graphs",
+    "synthetic-runtime": "network of synthetic graphs",
+}
 DIAMOND = {"color": "white", "markeredgecolor": INK}  # What the paper has.
 HISTOGRAM_STEP = 5.0  # Percent, width of a bar.
 SPREAD = 0.13  # How far the methods of a distance stand from its line.
 
 
 def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
-    """Table 1 as bars, one panel per dataset: the gap to the best known, its interval, the paper's value as a mark."""
+    """Table 1 as bars, one panel per dataset: the gap to the best known, its interval, the paper's
+    value as a mark."""
     ours, theirs = (by(of(result[part], "gap_percent"), "instance") for part in ("rows", "paper"))
-    shown = [m for m in methods if any(row["method"] == m for d in DATASET_TITLES for row in ours.get(d, ()))]
-    panels = {title: (ours[d], theirs.get(d, ())) for d, title in DATASET_TITLES.items() if d in ours}
+    shown = [
+        m
+        for m in methods
+        if any(row["method"] == m for d in DATASET_TITLES for row in ours.get(d, ()))
+    ]
+    panels = {
+        title: (ours[d], theirs.get(d, ())) for d, title in DATASET_TITLES.items() if d in ours
+    }
     figure, drawn = charts.facets(panels, 1.5, 0.36 * len(shown), 3, loc="left", sharey=True)
     for panel, _, rows in drawn:
         known, paper = ({row["method"]: row for row in series} for series in rows)
@@ -39,7 +49,9 @@ def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
         marks = [(paper[m]["value"], i) for i, m in enumerate(shown) if m in paper]
         if marks:
             panel.plot(*zip(*marks), "D", **DIAMOND, markersize=5, clip_on=False, zorder=5)
-        reach = max([*(row.get("high", row["value"]) for row in here), *(x for x, _ in marks), 1e-9])
+        reach = max(
+            [*(row.get("high", row["value"]) for row in here), *(x for x, _ in marks), 1e-9]
+        )
         for i, row in enumerate(here):
             said = f"{row['value']:.1f}" if "metric" in row else "–"
             panel.text(1.0, i, said, transform=panel.get_yaxis_transform(), ha="right", va="center")
@@ -51,7 +63,8 @@ def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
 
 
 def seconds_by_size(result: dict[str, Any]) -> Figure:
-    """CPU seconds of every method against the number of ops, both axes logarithmic; the paper's mean as a line."""
+    """CPU seconds of every method against the number of ops, both axes logarithmic; the paper's
+    mean as a line."""
     figure, axes = new_figure(width=PHONE_INCHES, height=3.6)
     rows = of(result["rows"], "seconds_by_size")
     for method, mine in by(rows, "method").items():
@@ -61,10 +74,16 @@ def seconds_by_size(result: dict[str, Any]) -> Figure:
         if row["method"] == "brkga":
             axes.axhline(row["value"], color=INK, linewidth=0.9, linestyle=":")
             label = f"paper, BRKGA, mean: {row['value']:g} s"
-            place = {"xycoords": ("axes fraction", "data"), "xytext": (0, 3), "textcoords": "offset points"}
+            place = {
+                "xycoords": ("axes fraction", "data"),
+                "xytext": (0, 3),
+                "textcoords": "offset points",
+            }
             axes.annotate(label, (0.01, row["value"]), **place, fontsize=8)
     axes.set(xscale="log", yscale="log", xlabel="ops in the graph", ylabel="CPU seconds, one core")
-    charts.plain_ticks(axes, [tick for tick in (50, 200, 1000, 5000) if tick <= max(charts.distinct(rows, "ops"))])
+    charts.plain_ticks(
+        axes, [tick for tick in (50, 200, 1000, 5000) if tick <= max(charts.distinct(rows, "ops"))]
+    )
     figure.legend(loc="outside lower center", ncols=3)
     return figure
 
@@ -77,23 +96,44 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
     """Improvement over BRKGA by distance from the training graphs; refusals in words."""
     rows = [row for row in result["rows"] if row["metric"] in ("improvement_percent", "refused")]
     methods = [name for name in LEARNERS if any(row["method"] == name for row in rows)]
-    of_network = by([{**r, **dict(zip(("network", "far"), r["instance"].split("/")))} for r in rows], "network")
+    of_network = by(
+        [{**r, **dict(zip(("network", "far"), r["instance"].split("/")))} for r in rows], "network"
+    )
     distances = list(dict.fromkeys(row["instance"].partition("/")[2] for row in rows))
-    panels = {title: of_network[name] for name, title in NETWORK_TITLES.items() if name in of_network}
-    figure, drawn = charts.facets(panels, 1.1, 0.42 * len(distances), loc="left", sharex=True, sharey=True)
+    panels = {
+        title: of_network[name] for name, title in NETWORK_TITLES.items() if name in of_network
+    }
+    figure, drawn = charts.facets(
+        panels, 1.1, 0.42 * len(distances), loc="left", sharex=True, sharey=True
+    )
     for panel, _, here in drawn:
         panel.axvline(0, color=INK, linewidth=0.9)
         for k, name in enumerate(methods):
             offset, colour = SPREAD * (2 * k - len(methods) + 1), method_colour(name)
-            mine = [(distances.index(row["far"]) + offset, row) for row in here if row["method"] == name]
-            dots = [(y, row) for y, row in sorted(mine, key=lambda distance: distance[0]) if row["metric"] != "refused"]
+            mine = [
+                (distances.index(row["far"]) + offset, row) for row in here if row["method"] == name
+            ]
+            dots = [
+                (y, row)
+                for y, row in sorted(mine, key=lambda distance: distance[0])
+                if row["metric"] != "refused"
+            ]
             values, shown = [row["value"] for _, row in dots], [row for _, row in dots]
-            look = {"fmt": "o", "color": colour, "markersize": 5, "elinewidth": 1.2, "capsize": 2, "label": name}
+            look = {
+                "fmt": "o",
+                "color": colour,
+                "markersize": 5,
+                "elinewidth": 1.2,
+                "capsize": 2,
+                "label": name,
+            }
             panel.errorbar(values, [y for y, _ in dots], xerr=charts.errors(shown), **look)
             for y, row in mine:
                 if row["metric"] == "refused":
                     look = {"ha": "right", "va": "center", "color": colour, "fontsize": 8}
-                    panel.text(0.98, y, f"{name} refuses", transform=panel.get_yaxis_transform(), **look)
+                    panel.text(
+                        0.98, y, f"{name} refuses", transform=panel.get_yaxis_transform(), **look
+                    )
         charts.name_rows(panel, [distance.replace("-", " ") for distance in distances])
         panel.set_xlabel("improvement over BRKGA (%)")
     return charts.finish(figure, loc="outside lower center", ncols=len(methods))
@@ -101,8 +141,12 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
 
 def improvement_histogram(result: dict[str, Any]) -> Figure:
     """Figure 2, left: how many test graphs gain how much over BRKGA; the paper's ends as marks."""
-    by_method, marks = (by(of(result[part], "improvement_percent"), "method") for part in ("rows", "paper"))
-    gains = {name: [row["value"] for row in by_method[name]] for name in LEARNERS if name in by_method}
+    by_method, marks = (
+        by(of(result[part], "improvement_percent"), "method") for part in ("rows", "paper")
+    )
+    gains = {
+        name: [row["value"] for row in by_method[name]] for name in LEARNERS if name in by_method
+    }
     marks = [row["value"] for rows in marks.values() for row in rows]
     everything = [value for values in (*gains.values(), marks) for value in values]
     first = HISTOGRAM_STEP * np.floor(min(everything) / HISTOGRAM_STEP)
@@ -120,16 +164,22 @@ def improvement_histogram(result: dict[str, Any]) -> Figure:
 
 
 def improvement_by_limit(result: dict[str, Any]) -> Figure:
-    """Figure 2, right: improvement over BRKGA at the first limit, against the limit, a panel for each dataset."""
+    """Figure 2, right: improvement over BRKGA at the first limit, against the limit, a panel for
+    each dataset."""
     rows = of(result["rows"], "improvement_percent")
     limits = sorted({int(row["instance"]) for row in rows})
     figure, panels = charts.facets(by(rows, "dataset"), 0.0, 3.0, loc="left")
     for panel, _, here in panels:
         for name, mine in by(here, "method").items():
             mine = sorted(mine, key=lambda row: int(row["instance"]))
-            x, ends = [int(r["instance"]) for r in mine], [[r[end] for r in mine] for end in ("value", "low", "high")]
+            x, ends = (
+                [int(r["instance"]) for r in mine],
+                [[r[end] for r in mine] for end in ("value", "low", "high")],
+            )
             style = "o--" if name.startswith("regal-imitation") else "o-"  # ours, not the paper's
-            charts.curve(panel, x, *ends, colour=method_colour(name), style=style, markersize=5, label=name)
+            charts.curve(
+                panel, x, *ends, colour=method_colour(name), style=style, markersize=5, label=name
+            )
         panel.axhline(0, color=INK, linewidth=0.8)
         panel.set(xscale="log", xlabel="evaluations")
         charts.plain_ticks(panel, limits)
@@ -161,24 +211,40 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
 
 
 LAW_COLOURS = {
-    "order": "priority-law", "devices": "spectral-law", "both": "spectral-local-search", "learned": "regal",
-}  # fmt: skip
+    "order": "priority-law",
+    "devices": "spectral-law",
+    "both": "spectral-local-search",
+    "learned": "regal",
+}
 """Law of `regal.effect` -> the method whose colour it has."""
 
 
 def effect_and_noise(result: dict[str, Any]) -> Figure:
-    """The effect of a law on the cost of uniform mutants, by the length of a run; grey: how runs differ at random."""
+    """The effect of a law on the cost of uniform mutants, by the length of a run; grey: how runs
+    differ at random."""
     noise = by(of(result["rows"], "noise_percent"), "instance")
     effect = by(of(result["rows"], "effect_percent"), "instance")
     panels = {title: (effect[d], noise[d]) for d, title in DATASET_TITLES.items() if d in effect}
     figure, drawn = charts.facets(panels, 0.0, 3.0, 3, loc="left")
     for panel, _, (rows, spread) in drawn:
         x, width = ([row[key] for row in spread] for key in ("evaluations", "value"))
-        panel.fill_between(x, np.negative(width), width, color=INK, alpha=0.12, linewidth=0, label="noise of a run")
+        panel.fill_between(
+            x, np.negative(width), width, color=INK, alpha=0.12, linewidth=0, label="noise of a run"
+        )
         for law, colour in LAW_COLOURS.items():
             mine = [row for row in rows if row["method"] == law]
             y, low, high = ([-row[end] for row in mine] for end in ("value", "high", "low"))
-            charts.curve(panel, x, y, low, high, colour=method_colour(colour), style="o-", markersize=4, label=law)
+            charts.curve(
+                panel,
+                x,
+                y,
+                low,
+                high,
+                colour=method_colour(colour),
+                style="o-",
+                markersize=4,
+                label=law,
+            )
         panel.axhline(0, color=INK, linewidth=0.8)
         panel.set(xscale="log", xlabel="evaluations of a run")
         charts.plain_ticks(panel, x)
@@ -187,12 +253,16 @@ def effect_and_noise(result: dict[str, Any]) -> Figure:
 
 
 def painted_law(graph: ComputationGraph, law: MutantLaw) -> Figure:
-    """The graph with each op in the colour of the device that the law, of two, prefers by the mean affinities."""
-    return drawing(graph, preference(graph, law), label="device 0   —   which side it prefers   —   device 1")
+    """The graph with each op in the colour of the device that the law, of two, prefers by the mean
+    affinities."""
+    return drawing(
+        graph, preference(graph, law), label="device 0   —   which side it prefers   —   device 1"
+    )
 
 
 def preference(graph: ComputationGraph, law: MutantLaw) -> np.ndarray:
-    """[N] in [0, 1]: one half, plus half of how much larger device 1's mean affinity is than device 0's."""
+    """[N] in [0, 1]: one half, plus half of how much larger device 1's mean affinity is than device
+    0's."""
     entries = 2 * graph.num_ops
     mean = (law.alpha[:entries] / (law.alpha[:entries] + law.beta[:entries])).reshape(-1, 2)
     return 0.5 + (mean[:, 1] - mean[:, 0]) / 2

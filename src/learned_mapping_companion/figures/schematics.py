@@ -11,7 +11,9 @@ from learned_mapping.programs.json_io import read_yaml
 from learned_mapping.style import COLUMN_INCHES, INK, PALETTE, new_figure
 from learned_mapping_companion.figures.charts import Rows, of
 
-COLOURS = dict(zip(("learned", "judged", "solved", "given", "drawn"), (PALETTE[i] for i in (0, 1, 2, 7, 4))))
+COLOURS = dict(
+    zip(("learned", "judged", "solved", "given", "drawn"), (PALETTE[i] for i in (0, 1, 2, 7, 4)))
+)
 """The colour of a box, by its kind: it learns, judges, solves, is given, or a distribution."""
 CENTRED = {"ha": "center", "va": "center"}
 FONT = 7.8  # Points.
@@ -26,12 +28,34 @@ class Canvas:
         self.axes.set_axis_off()
 
     def box(
-        self, x: float, y: float, width: float, height: float, title: str, words: str, colour: str, size: float = FONT
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        title: str,
+        words: str,
+        colour: str,
+        size: float = FONT,
     ) -> None:
         """A box around (x, y); its words are in the middle where there is no title."""
-        look = {"boxstyle": "round,pad=0,rounding_size=0.05", "facecolor": "white", "edgecolor": colour}
-        self.axes.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height, linewidth=1.3, **look))
-        self.axes.text(x, y + height / 2 - 0.17, title, **CENTRED, weight="bold", color=colour, fontsize=1.15 * size)
+        look = {
+            "boxstyle": "round,pad=0,rounding_size=0.05",
+            "facecolor": "white",
+            "edgecolor": colour,
+        }
+        self.axes.add_patch(
+            FancyBboxPatch((x - width / 2, y - height / 2), width, height, linewidth=1.3, **look)
+        )
+        self.axes.text(
+            x,
+            y + height / 2 - 0.17,
+            title,
+            **CENTRED,
+            weight="bold",
+            color=colour,
+            fontsize=1.15 * size,
+        )
         self.axes.text(x, y - 0.14 * bool(title), words, **CENTRED, fontsize=size, linespacing=1.35)
 
     def arrow(self, points: Sequence[Sequence[float]]) -> None:
@@ -46,7 +70,9 @@ class Canvas:
         """A dashed frame with its title at the upper left."""
         look = {"facecolor": "none", "edgecolor": PALETTE[7], "linestyle": "--", "linewidth": 0.9}
         shape = "round,pad=0,rounding_size=0.06"
-        self.axes.add_patch(FancyBboxPatch((left, bottom), right - left, top - bottom, boxstyle=shape, **look))
+        self.axes.add_patch(
+            FancyBboxPatch((left, bottom), right - left, top - bottom, boxstyle=shape, **look)
+        )
         look = {"ha": "left", "va": "center", "fontsize": 8, "color": PALETTE[7], "weight": "bold"}
         self.axes.text(left + 0.08, top - 0.13, title, **look)
 
@@ -78,11 +104,20 @@ def _of_profiles(rows: Rows) -> dict[str, str]:
         if "module" not in row and row["instance"] in (first, "paper"):
             values = columns.setdefault(row["metric"], [])
             values += [] if row["value"] in values else [row["value"]]
-    return {metric: " ".join([_text(v), *(f"({_text(p)})" for p in rest)]) for metric, (v, *rest) in columns.items()}
+    return {
+        metric: " ".join([_text(v), *(f"({_text(p)})" for p in rest)])
+        for metric, (v, *rest) in columns.items()
+    }
 
 
 def _text(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 SOLVERS = {
@@ -101,10 +136,21 @@ def _method(rows: Rows) -> dict[str, str]:
 
 def _policy(rows: Rows) -> dict[str, str]:
     """Paper 2's Figure 3: GraphSAGE, T iterations of Eq. 7 with the policy network, the value."""
-    counts = {row["module"]: row["value"] for row in rows if "module" in row and row["instance"] == rows[0]["instance"]}
-    parts = {"sage_weights": ("encoder", "sage_"), "value_weights": ("value",), "policy_weights": ("policy_",)}
+    counts = {
+        row["module"]: row["value"]
+        for row in rows
+        if "module" in row and row["instance"] == rows[0]["instance"]
+    }
+    parts = {
+        "sage_weights": ("encoder", "sage_"),
+        "value_weights": ("value",),
+        "policy_weights": ("policy_",),
+    }
     weights = {
-        name: f"{sum(count for module, count in counts.items() if module.startswith(starts)):,} weights"
+        name: (
+            f"{sum(count for module, count in counts.items() if module.startswith(starts)):,}"
+            " weights"
+        )
         for name, starts in parts.items()
     }
     depth = sum(module.startswith("value_") and "norm" not in module for module in counts)
@@ -117,7 +163,8 @@ def _laws(rows: Rows) -> dict[str, str]:
     counts = of(rows, "parameters")
     (rounds,) = of(rows, "rounds")
     return {"rounds": str(rounds["value"])} | {
-        part: f"{sum(row['value'] for row in counts if row['instance'].startswith(part)):,.0f}" for part in parts
+        part: f"{sum(row['value'] for row in counts if row['instance'].startswith(part)):,.0f}"
+        for part in parts
     }
 
 
@@ -126,7 +173,9 @@ class _Parts:
 
     def __init__(self, rows: Rows, method: str):
         self.rows = [row for row in rows if row["method"] == method]
-        self.shapes = {(row["part"], row["module"]): row["shapes"] for row in of(self.rows, "parameters")}
+        self.shapes = {
+            (row["part"], row["module"]): row["shapes"] for row in of(self.rows, "parameters")
+        }
         self.weights = {key: shapes["w"] for key, shapes in self.shapes.items() if "w" in shapes}
         (self.whole,) = of(self.rows, "parameters_total")
 
@@ -138,14 +187,20 @@ class _Parts:
         return "\n".join("{}: {:,} to {:,}".format(name, *shape) for name, shape in shapes.items())
 
     def blocks(self, part: str) -> str:
-        hidden, modules = self.weights[part, "block_0_0"], [name for of, name in self.weights if of == part]
+        hidden, modules = (
+            self.weights[part, "block_0_0"],
+            [name for of, name in self.weights if of == part],
+        )
         number = sum(name.startswith("block_") and name.endswith("_0") for name in modules)
         return f"{number} residual blocks: {hidden[0]:,}, {hidden[1]:,}, {hidden[0]:,}"
 
     def common(self) -> dict[str, str]:
         """The sizes of the learned tables of ids and places, and of the whole."""
         (tables,) = [shapes for shapes in self.shapes.values() if "place_table" in shapes]
-        lines = ["{}: {:,} x {}".format(name, *tables[f"{name}_id_table"]) for name in ("buffer", "tensor", "group")]
+        lines = [
+            "{}: {:,} x {}".format(name, *tables[f"{name}_id_table"])
+            for name in ("buffer", "tensor", "group")
+        ]
         place = "place: {:,} x {}, added".format(*tables["place_table"])
         return {"tables": "\n".join([*lines, place]), "parameters": f"{self.whole['value']:,}"}
 
@@ -159,7 +214,9 @@ def _light(rows: Rows) -> dict[str, str]:
     }  # fmt: skip
     sees = parts.whole["sees"]
     seen = [f"{name} {numbers}" for name, numbers in sees.items()]
-    networks = {part: f"{parts.layers(part, *names)}\n{parts.count(part)}" for part, names in layers.items()}
+    networks = {
+        part: f"{parts.layers(part, *names)}\n{parts.count(part)}" for part, names in layers.items()
+    }
     seen = "\n".join(", ".join(seen[i : i + 3]) for i in range(0, len(seen), 3))
     return networks | {"numbers": str(sum(sees.values())), "seen": seen} | parts.common()
 
@@ -169,22 +226,39 @@ def _residual(rows: Rows) -> dict[str, str]:
     parts = _Parts(rows, "paper network")
     weights, layers, seen = parts.weights, parts.layers, parts.whole["sees"]
     image = [weights["representation", f"stage_{stage}"] for stage in range(2)]
-    convolutions = sum(name.startswith("stage_") for part, name in weights if part == "representation")
+    convolutions = sum(
+        name.startswith("stage_") for part, name in weights if part == "representation"
+    )
     others = [name for name in seen if ("representation", name) in weights]
     drawn = ", ".join(f"{name} {numbers}" for name, numbers in seen.items() if name not in others)
     half = -(-len(others) // 2)
-    lines = [", ".join(f"{name} {seen[name]}" for name in part) for part in (others[:half], others[half:])]
+    lines = [
+        ", ".join(f"{name} {seen[name]}" for name in part)
+        for part in (others[:half], others[half:])
+    ]
     boxes = {
-        "image": (f"{drawn}\n{convolutions} convolutions, {image[0][2]} to {image[0][3]},",
-                  f"then {image[1][3]} channels"),
+        "image": (
+            f"{drawn}\n{convolutions} convolutions, {image[0][2]} to {image[0][3]},",
+            f"then {image[1][3]} channels",
+        ),
         "others": (*lines, f"to {weights['representation', others[0]][1]} each"),
-        "joined": (layers("representation", "join"), parts.blocks("representation"), parts.count("representation")),
-        "dynamics": (layers("dynamics", "join"), parts.blocks("dynamics"),
-                     layers("dynamics", "reward_0", "reward_out"), parts.count("dynamics")),
-        "prediction": (parts.blocks("prediction"),
-                       layers("prediction", "policy_0", "policy_out", "value_0", "value_out"),
-                       parts.count("prediction")),
-    }  # fmt: skip
+        "joined": (
+            layers("representation", "join"),
+            parts.blocks("representation"),
+            parts.count("representation"),
+        ),
+        "dynamics": (
+            layers("dynamics", "join"),
+            parts.blocks("dynamics"),
+            layers("dynamics", "reward_0", "reward_out"),
+            parts.count("dynamics"),
+        ),
+        "prediction": (
+            parts.blocks("prediction"),
+            layers("prediction", "policy_0", "policy_out", "value_0", "value_out"),
+            parts.count("prediction"),
+        ),
+    }
     return {name: "\n".join(words) for name, words in boxes.items()} | parts.common()
 
 

@@ -25,7 +25,10 @@ def line(x0: float, y0: float, x1: float, y1: float, more: str) -> str:
 
 def rectangle(x: float, y: float, width: float, height: float, fill: str, more: str) -> str:
     """A rectangle by its upper left corner."""
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" {more}/>'
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}"'
+        f" {more}/>"
+    )
 
 
 def box_path(x: float, y: float, width: float, height: float) -> str:
@@ -43,10 +46,15 @@ def picture(width: float, height: float, parts: Iterable[str]) -> str:
     """Inline SVG as wide as the column, on paper."""
     style = "width:100%;height:auto;font:11px sans-serif"
     paper = f'<rect width="{width}" height="{height}" fill="{PAPER}"/>'
-    return f'<svg viewBox="0 0 {width} {height}" style="{style}" role="img">{paper}{"".join(parts)}</svg>'
+    return (
+        f'<svg viewBox="0 0 {width} {height}" style="{style}"'
+        f' role="img">{paper}{"".join(parts)}</svg>'
+    )
 
 
-def stepper(pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun: str, name: str) -> str:
+def stepper(
+    pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun: str, name: str
+) -> str:
     """Pictures, (inline SVG, what it shows in words), as HTML with buttons.
 
     Args:
@@ -56,17 +64,23 @@ def stepper(pictures: Sequence[tuple[str, str]], legend: Mapping[str, str], noun
     """
     box = "display:inline-block;width:1em;height:.8em"
     key = " ".join(
-        f'<span style="white-space:nowrap"><span style="{box};background:{colour}"></span> {html.escape(words)}</span>'
+        f'<span style="white-space:nowrap"><span style="{box};background:{colour}"></span>'
+        f" {html.escape(words)}</span>"
         for colour, words in legend.items()
     )
     figures = "".join(
         f'<figure data-frame="{i}" style="margin:0 0 1em">'
         + picture.replace('role="img"', f'role="img" aria-label="{words}"', 1)
         + f"<figcaption>{words}</figcaption></figure>"
-        for i, (picture, words) in enumerate((picture, html.escape(words)) for picture, words in pictures)
+        for i, (picture, words) in enumerate(
+            (picture, html.escape(words)) for picture, words in pictures
+        )
     )
     script = SCRIPT.replace("NAME", name)
-    buttons = '<button type="button" data-go="-1">back</button> <button type="button" data-go="1">next</button>'
+    buttons = (
+        '<button type="button" data-go="-1">back</button> <button type="button"'
+        ' data-go="1">next</button>'
+    )
     return (
         f'<div id="{html.escape(name)}" data-noun="{html.escape(noun)}">'
         f'<nav class="lm-bar" hidden aria-label="{html.escape(noun)}s">'

@@ -1,4 +1,5 @@
-"""Paper 2 without learning: the rules, sampling without a solver, the exact optimum, repairs; and PPO unsolved."""
+"""Paper 2 without learning: the rules, sampling without a solver, the exact optimum, repairs; and
+PPO unsolved."""
 
 import time
 from collections.abc import Sequence
@@ -20,7 +21,16 @@ from learned_mapping.mcm.validate import validate
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.mcm.graphs import load_graph
 from learned_mapping_companion.statistics import interquartile_mean
-from learned_mapping_companion.table import Record, assembled, frame, of_profile, row, rows, summaries, sweep
+from learned_mapping_companion.table import (
+    Record,
+    assembled,
+    frame,
+    of_profile,
+    row,
+    rows,
+    summaries,
+    sweep,
+)
 
 CHIPS = 36  # Of the paper's package.
 BERT, CNN = "bert_large_inference", "resnet50_inference"
@@ -28,14 +38,24 @@ UNCONSTRAINED_SAMPLES = 20_000  # Per graph and seed.
 UNCONSTRAINED_GRAPHS = {
     "quick": ("lenet_inference", CNN),
     "full": (
-        "lenet_inference", "alexnet_inference", "squeezenet_inference", CNN, "mobilenet_inference",
-        "inception_inference", "densenet_small_inference", "unet_inference", "lstm_4_steps", "gru_4_steps",
-        "bidirectional_tagger_6_steps", BERT,
+        "lenet_inference",
+        "alexnet_inference",
+        "squeezenet_inference",
+        CNN,
+        "mobilenet_inference",
+        "inception_inference",
+        "densenet_small_inference",
+        "unet_inference",
+        "lstm_4_steps",
+        "gru_4_steps",
+        "bidirectional_tagger_6_steps",
+        BERT,
     ),
-}  # fmt: skip
+}
 CNN_CHIPS = {"quick": (4, 8), "full": (4, 8, 12, 16)}
-"""Chips of the CNN, on which an equal share of its time is at least twice its longest op. With fewer operations a chip,
-that op decides the outcome and not the partition. ResNet-50 passes up to 24 chips, Inception at 2 only."""
+"""Chips of the CNN, on which an equal share of its time is at least twice its longest op. With
+fewer operations a chip, that op decides the outcome and not the partition. ResNet-50 passes up to
+24 chips, Inception at 2 only."""
 SEARCHES = ("random", "sa")
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCH_SAMPLES = {"quick": 200, "full": 5000}
@@ -50,11 +70,13 @@ REPAIR_GRAPHS = {
 }
 REPAIRS = {"quick": 50, "full": 300}
 REDRAWN = 0.2  # Share of the ops whose chip is redrawn in a *near* candidate.
-VALIDATED = 10  # Of so many repairs per run the independent validator judges; all others pass the fast check.
+# Of so many repairs per run the independent validator judges; all others pass the fast check.
+VALIDATED = 10
 UNSOLVED_GRAPHS = {"quick": ("lenet_inference",), "full": ("lenet_inference", CNN, BERT)}
 UNSOLVED_SAMPLES = {"quick": 400, "full": 4000, "paper": 20_000}
 """Samples of a run; five seeds of the profile ``full`` make 20,000."""
-LARGE_OPS = 1000  # A graph with more ops has one seed, but in the profile ``paper``, for the sake of time.
+# A graph with more ops has one seed, but in the profile ``paper``, for the sake of time.
+LARGE_OPS = 1000
 UNSOLVED = {kind: f"rl without a solver, {kind}" for kind in REWARDS}
 """Reward of a policy that is trained without a solver -> its name as a method."""
 
@@ -79,15 +101,21 @@ def plan_fig2(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig2(profile: str, records: Sequence[Record]) -> Record:
-    """Four of the five partitions are meant to be invalid; only the one that is not counts as a solution."""
+    """Four of the five partitions are meant to be invalid; only the one that is not counts as a
+    solution."""
     table_rows = []
     for r in records:
         faults = r["result"]["violations"]
-        text = "; ".join(f"{v['rule']}: {v['detail']} ({', '.join(v['culprits'])})" for v in faults) or "valid"
+        text = (
+            "; ".join(f"{v['rule']}: {v['detail']} ({', '.join(v['culprits'])})" for v in faults)
+            or "valid"
+        )
         key = (r["instance"], r["method"])
         table_rows.append(row(*key, "verdict", text, n=1, assignment=r["result"]["assignment"]))
         table_rows.append(row(*key, "broken_rules", len({v["rule"] for v in faults}), n=1))
-    return assembled(table_rows, valid=(r["result"]["valid"] for r in records if r["method"] == "valid"))
+    return assembled(
+        table_rows, valid=(r["result"]["valid"] for r in records if r["method"] == "valid")
+    )
 
 
 def unconstrained_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
@@ -103,12 +131,18 @@ def unconstrained_run(method: str, instance: str, config: dict[str, Any], seed: 
 
 def plan_unconstrained(profile: str, seeds: int) -> list[Run]:
     config = {"chips": CHIPS, "samples": UNCONSTRAINED_SAMPLES}
-    return sweep("mcm.unconstrained", ["unconstrained"], of_profile(UNCONSTRAINED_GRAPHS, profile), config, seeds)
+    return sweep(
+        "mcm.unconstrained",
+        ["unconstrained"],
+        of_profile(UNCONSTRAINED_GRAPHS, profile),
+        config,
+        seeds,
+    )
 
 
 def assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
-    """Samples and valid ones of each graph over all seeds; where a policy learned, also per cent of edges that break
-    the chain rule at first and at last."""
+    """Samples and valid ones of each graph over all seeds; where a policy learned, also per cent of
+    edges that break the chain rule at first and at last."""
     table_rows = []
     for (instance, method), runs in frame(records).groupby(["instance", "method"], sort=False):
         counts = {"ops": runs.ops.iloc[0], "samples": runs.samples.sum(), "valid": runs.valid.sum()}
@@ -120,14 +154,21 @@ def assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
 
 
 def partition_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
-    """One method on one graph: throughput as the validator finds it, and the bound no partition can beat."""
+    """One method on one graph: throughput as the validator finds it, and the bound no partition can
+    beat."""
     graph, package = load_graph(instance), ChipPackage(chips=int(config["chips"]))
     _compile()
-    budget = {"seconds": config["seconds"]} if "seconds" in config else {"samples": config.get("samples", 1)}
+    budget = (
+        {"seconds": config["seconds"]}
+        if "seconds" in config
+        else {"samples": config.get("samples", 1)}
+    )
     result = solve(graph, method, package=package, seed=seed, **budget, cpu="seconds" not in config)
     verdict = validate(graph, result.solution, package)
     proved = {"proved": bool(result.metrics["optimal"])} if "optimal" in result.metrics else {}
-    costs = {name: verdict.costs.get(name, 0.0) for name in ("throughput", "chips_used", "peak_bytes")}
+    costs = {
+        name: verdict.costs.get(name, 0.0) for name in ("throughput", "chips_used", "peak_bytes")
+    }
     return {
         **proved,
         "valid": verdict.valid,
@@ -142,17 +183,23 @@ def partition_run(method: str, instance: str, config: dict[str, Any], seed: int)
 
 def plan_optimum(profile: str, seeds: int) -> list[Run]:
     runs = []
-    for instance, chips in [*((CNN, chips) for chips in of_profile(CNN_CHIPS, profile)), (BERT, CHIPS)]:
+    for instance, chips in [
+        *((CNN, chips) for chips in of_profile(CNN_CHIPS, profile)),
+        (BERT, CHIPS),
+    ]:
         runs += sweep("mcm.partition", RULES, [instance], {"chips": chips})
         config = {"chips": chips, "samples": of_profile(SEARCH_SAMPLES, profile)}
         runs += sweep("mcm.partition", SEARCHES, [instance], config, seeds)
         if instance == CNN and chips in of_profile(SOLVER_CHIPS, profile):
-            runs += sweep("mcm.partition", ["cp-sat"], [instance], {"chips": chips, "seconds": SOLVER_SECONDS})
+            runs += sweep(
+                "mcm.partition", ["cp-sat"], [instance], {"chips": chips, "seconds": SOLVER_SECONDS}
+            )
     return runs
 
 
 def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
-    """Throughput by graph and number of chips, its ratio to the naive greedy's and the optimum's, memory used."""
+    """Throughput by graph and number of chips, its ratio to the naive greedy's and the optimum's,
+    memory used."""
     table_rows, table = [], frame(records)
     for (instance, chips), here in table.groupby(["instance", "config_chips"], sort=False):
         name = "bert" if instance == BERT else f"{instance.removesuffix('_inference')}-{chips}"
@@ -165,7 +212,10 @@ def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
             curve = _mean_curve(runs.curve.tolist()) if method in SEARCHES else {}
             table_rows += summaries(name, method, {"throughput": values}, **extra, **curve)
             columns = {"gap_percent": (single["optimum"] / values - 1) * 100}
-            columns |= {"over_greedy_naive": values / single["greedy-naive"], "seconds": runs.seconds}
+            columns |= {
+                "over_greedy_naive": values / single["greedy-naive"],
+                "seconds": runs.seconds,
+            }
             columns |= {"peak_mib": runs.peak_bytes / MIB}
             table_rows += summaries(name, method, columns, **extra)
         table_rows.append(row(name, "bound", "throughput", here.bound.iloc[0], n=1, **extra))
@@ -174,13 +224,22 @@ def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
 
 def _mean_curve(curves: Sequence[Record]) -> Record:
     """Interquartile mean over seeds of the best throughput after 1, ..., samples partitions."""
-    x = np.unique(np.round(np.geomspace(1, max(c["samples"][-1] for c in curves), CURVE_POINTS)).astype(int))
+    x = np.unique(
+        np.round(np.geomspace(1, max(c["samples"][-1] for c in curves), CURVE_POINTS)).astype(int)
+    )
     y = [np.asarray(c["y"])[np.searchsorted(c["samples"], x, side="right") - 1] for c in curves]
-    return {"curve": {"x": x.tolist(), "y": interquartile_mean(np.array(y), axis=0).tolist(), "x_unit": "samples"}}
+    return {
+        "curve": {
+            "x": x.tolist(),
+            "y": interquartile_mean(np.array(y), axis=0).tolist(),
+            "x_unit": "samples",
+        }
+    }
 
 
 def repair_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
-    """Repairs a batch of candidates: uniform ones, or the careful greedy's with some chips redrawn (``near``)."""
+    """Repairs a batch of candidates: uniform ones, or the careful greedy's with some chips redrawn
+    (``near``)."""
     graph, chips, count = load_graph(instance), int(config["chips"]), int(config["repairs"])
     mode = ENGINES[method]
     rng = np.random.default_rng(seed)
@@ -190,13 +249,26 @@ def repair_run(method: str, instance: str, config: dict[str, Any], seed: int) ->
         candidates = np.where(rng.random(candidates.shape) < REDRAWN, candidates, start)
     options = {"mode": mode, "rng": rng}
     small, drawn = np.zeros((1, 6), np.int32), mode == "sample"
-    repair_batch(repair_arrays(example_graph()), chips, **options, count=1, candidates=None if drawn else small)
+    repair_batch(
+        repair_arrays(example_graph()),
+        chips,
+        **options,
+        count=1,
+        candidates=None if drawn else small,
+    )
     arrays = repair_arrays(graph)
     begin = time.process_time()
-    repaired = repair_batch(arrays, chips, **options, count=count, candidates=None if drawn else candidates)
+    repaired = repair_batch(
+        arrays, chips, **options, count=count, candidates=None if drawn else candidates
+    )
     seconds = time.process_time() - begin
-    judged = [validate(graph, make_partition(partition, chips)).valid for partition in repaired[:VALIDATED]]
-    valid = sum(judged) + sum(constraints.is_valid(partition, graph.op_edges) for partition in repaired[VALIDATED:])
+    judged = [
+        validate(graph, make_partition(partition, chips)).valid
+        for partition in repaired[:VALIDATED]
+    ]
+    valid = sum(judged) + sum(
+        constraints.is_valid(partition, graph.op_edges) for partition in repaired[VALIDATED:]
+    )
     return {
         "ops": graph.num_ops,
         "repairs": count,
@@ -213,17 +285,26 @@ def plan_repair(profile: str, seeds: int) -> list[Run]:
     for instance in of_profile(REPAIR_GRAPHS, profile):
         for method in ENGINES:
             for kind in ("uniform",) if method == "sample-chain" else ("uniform", "near"):
-                config = {"chips": CHIPS, "repairs": of_profile(REPAIRS, profile), "candidates": kind}
+                config = {
+                    "chips": CHIPS,
+                    "repairs": of_profile(REPAIRS, profile),
+                    "candidates": kind,
+                }
                 runs += sweep("mcm.repair", [method], [instance], config, seeds)
     return runs
 
 
 def assemble_repair(profile: str, records: Sequence[Record]) -> Record:
-    """Percentages are over all repairs of a run, the interval over runs; the rate is that of uniform candidates."""
+    """Percentages are over all repairs of a run, the interval over runs; the rate is that of
+    uniform candidates."""
     table_rows, table = [], frame(records)
     keys = ["instance", "method", "config_candidates"]
     for (instance, method, kind), runs in table.groupby(keys, sort=False):
-        columns = {"repairs_per_s": runs.repairs / runs.seconds.clip(lower=1e-9)} if kind == "uniform" else {}
+        columns = (
+            {"repairs_per_s": runs.repairs / runs.seconds.clip(lower=1e-9)}
+            if kind == "uniform"
+            else {}
+        )
         columns[f"valid_percent_{kind}"] = 100 * runs.valid / runs.repairs
         if method != "sample-chain":
             columns[f"agreement_percent_{kind}"] = 100 * runs.agreement
@@ -241,7 +322,9 @@ def unsolved_run(method: str, instance: str, config: dict[str, Any], seed: int) 
     env = PartitionEnv(ChipModel(graph, ChipPackage(chips=int(config["chips"]))))
     chosen = agent_config(config["network"], rollouts=100, epochs=4, credit="candidate")
     rng = np.random.default_rng(seed)
-    shares = learn_unsolved(env, chosen, rng, samples=int(config["samples"]), reward=config["reward"])
+    shares = learn_unsolved(
+        env, chosen, rng, samples=int(config["samples"]), reward=config["reward"]
+    )
     return shares | {"ops": graph.num_ops}
 
 

@@ -1,5 +1,6 @@
-"""Repair by CP-SAT beside the compiled engine, on equal random numbers: how often the two are equal, under the chain
-rule and under Eq. 4, their time, and what the fewest changes keep of a candidate and are worth to PPO."""
+"""Repair by CP-SAT beside the compiled engine, on equal random numbers: how often the two are
+equal, under the chain rule and under Eq. 4, their time, and what the fewest changes keep of a
+candidate and are worth to PPO."""
 
 import itertools
 import time
@@ -17,30 +18,44 @@ from learned_mapping.mcm.rules.constraints import example_graph
 from learned_mapping.mcm.validate import validate
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.mcm.graphs import load_graph
-from learned_mapping_companion.table import Record, assembled, frame, of_profile, rows, summaries, sweep
+from learned_mapping_companion.table import (
+    Record,
+    assembled,
+    frame,
+    of_profile,
+    rows,
+    summaries,
+    sweep,
+)
 
 CHIPS = 4
 GRAPHS = {"quick": ("lenet",), "full": ("lenet", "alexnet", "unet_3", "convlstm_1x4")}
-"""Training graphs, the smallest of four families: a repair by CP-SAT takes a solve for most pairs of op and chip."""
+"""Training graphs, the smallest of four families: a repair by CP-SAT takes a solve for most pairs
+of op and chip."""
 UNJOINED = {"quick": (), "full": ("tcn_4", "text_cnn", "wavenet_5")}
-"""Those of three more with branches, which can leave neighbouring chips unjoined: there Eq. 4 allows more."""
+"""Those of three more with branches, which can leave neighbouring chips unjoined: there Eq. 4
+allows more."""
 MODES = ("sample", "fix", "nearest")
 EQ_4 = "eq-4"  # CP-SAT under Eq. 4 itself, in the place of the chain rule.
 REPEATS = {"quick": 2, "full": 12}  # Repairs of each kind of candidate,
-MANY_REPEATS = {"quick": 2, "full": 128}  # and by what is quicker: the engine, and the fewest changes.
+# and by what is quicker: the engine, and the fewest changes.
+MANY_REPEATS = {"quick": 2, "full": 128}
 REDRAWN = 0.1
-"""Share of the optimum's ops whose chip is drawn anew in a ``near`` candidate; a ``far`` one is drawn whole."""
+"""Share of the optimum's ops whose chip is drawn anew in a ``near`` candidate; a ``far`` one is
+drawn whole."""
 TRUST = 0.9  # Probability that SAMPLE's distributions give the candidate's chip.
 PPO_SAMPLES = {"quick": 20, "full": 120}
 
 
 def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Repairs candidates near the optimum and far from it, with the same random numbers for all methods of a seed;
-    these are ``REPAIR-MODE``, of ``engine``, ``cp-sat`` and `EQ_4`, and of `MODES`.
+    """Repairs candidates near the optimum and far from it, with the same random numbers for all
+    methods of a seed; these are ``REPAIR-MODE``, of ``engine``, ``cp-sat`` and `EQ_4`, and of
+    `MODES`.
 
     Returns:
-      Of ``near`` and ``far``: seconds a repair, and of each repair the share of chips kept, the throughput of what
-      comes out over the optimum's, and whether it is the engine's; and how many partitions were judged and are invalid.
+      Of ``near`` and ``far``: seconds a repair, and of each repair the share of chips kept, the
+      throughput of what comes out over the optimum's, and whether it is the engine's; and how many
+      partitions were judged and are invalid.
     """
     repair, _, mode = method.rpartition("-")
     graph, chips, count = load_graph(instance), config["chips"], config["repeats"]
@@ -52,7 +67,13 @@ def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
     best, rng = optimum(task.model), np.random.default_rng([seed, 0])
     far = rng.integers(0, chips, (count, graph.num_ops), dtype=np.int32)
     near = np.where(rng.random(far.shape) < REDRAWN, far, best).astype(np.int32)
-    repair_batch(repair_arrays(example_graph()), 2, mode="fix", rng=rng, candidates=np.zeros((1, 6), np.int32))
+    repair_batch(
+        repair_arrays(example_graph()),
+        2,
+        mode="fix",
+        rng=rng,
+        candidates=np.zeros((1, 6), np.int32),
+    )
     numbers: Record = {"ops": graph.num_ops, "validated": 0, "invalid": 0}
     for kind, candidates in (("near", near), ("far", far)):
         wishes = {"candidates": candidates}
@@ -67,7 +88,9 @@ def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
         numbers[f"{kind}_equal"] = np.all(repaired == engines, axis=1).tolist()
         numbers[f"{kind}_kept"] = np.mean(repaired == candidates, axis=1).tolist()
         unit = task.model.throughput(best)
-        numbers[f"{kind}_of_optimum"] = [task.model.throughput(partition) / unit for partition in repaired]
+        numbers[f"{kind}_of_optimum"] = [
+            task.model.throughput(partition) / unit for partition in repaired
+        ]
         judged = [validate(graph, task.partition(partition)).valid for partition in repaired]
         numbers["validated"] += count
         numbers["invalid"] += judged.count(False)
@@ -75,16 +98,22 @@ def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
 
 
 def learn_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """The paper's policy from scratch with a repair (``method``): its best result over the optimum's, and the time."""
+    """The paper's policy from scratch with a repair (``method``): its best result over the
+    optimum's, and the time."""
     graph, package = load_graph(instance), ChipPackage(chips=config["chips"])
-    result = solve(graph, "rl", package=package, repair=method, samples=config["samples"], seed=seed, cpu=True)
+    result = solve(
+        graph, "rl", package=package, repair=method, samples=config["samples"], seed=seed, cpu=True
+    )
     task = Task(graph, package)
     best = task.model.throughput(optimum(task.model))
     return {
-        "ops": graph.num_ops, "samples": result.samples, "ppo_of_optimum": result.metrics["throughput"] / best,
-        "ppo_seconds": result.seconds, "validated": 1,
+        "ops": graph.num_ops,
+        "samples": result.samples,
+        "ppo_of_optimum": result.metrics["throughput"] / best,
+        "ppo_seconds": result.seconds,
+        "validated": 1,
         "invalid": int(not validate(graph, result.solution, package).valid),
-    }  # fmt: skip
+    }
 
 
 def plan_cp_sat(profile: str, seeds: int) -> list[Run]:
@@ -92,30 +121,49 @@ def plan_cp_sat(profile: str, seeds: int) -> list[Run]:
     for repair, mode in itertools.product((ENGINE, "cp-sat", EQ_4), MODES):
         many = repair == ENGINE or mode == "nearest"
         config = {"chips": CHIPS, "repeats": of_profile(MANY_REPEATS if many else REPEATS, profile)}
-        runs += sweep("mcm.cp_sat", [f"{repair}-{mode}"], [*graphs, *of_profile(UNJOINED, profile)], config)
+        runs += sweep(
+            "mcm.cp_sat", [f"{repair}-{mode}"], [*graphs, *of_profile(UNJOINED, profile)], config
+        )
     config = {"chips": CHIPS, "samples": of_profile(PPO_SAMPLES, profile)}
-    return runs + sweep("mcm.cp_sat_ppo", (ENGINE, NEAREST), graphs, config, 1 if profile == "quick" else min(seeds, 3))
+    return runs + sweep(
+        "mcm.cp_sat_ppo",
+        (ENGINE, NEAREST),
+        graphs,
+        config,
+        1 if profile == "quick" else min(seeds, 3),
+    )
 
 
 def assemble_cp_sat(profile: str, records: Sequence[Record]) -> Record:
-    """The time of each repair; of SAMPLE and FIX by CP-SAT the share of partitions that are the engine's, of the others
-    what they keep of candidates and what comes out is worth; and what PPO reaches."""
+    """The time of each repair; of SAMPLE and FIX by CP-SAT the share of partitions that are the
+    engine's, of the others what they keep of candidates and what comes out is worth; and what PPO
+    reaches."""
     table_rows, table = [], frame(records)
     learns = table.config_samples.notna().rename("learns")
-    for (instance, method, learner), runs in table.groupby(["instance", "method", learns], sort=False):
+    for (instance, method, learner), runs in table.groupby(
+        ["instance", "method", learns], sort=False
+    ):
         about = {"ops": int(runs.ops.iloc[0]), "chips": CHIPS}
         if learner:
             reached = {"ppo_of_optimum": runs.ppo_of_optimum.tolist()}
-            table_rows += summaries(instance, method, reached, samples=int(runs.samples.max()), **about)
+            table_rows += summaries(
+                instance, method, reached, samples=int(runs.samples.max()), **about
+            )
             continue
         line = runs.iloc[0]
         table_rows += rows(instance, method, {"near_ms": 1e3 * line.near_seconds}, **about)
         if not method.startswith(ENGINE) and not method.endswith("nearest"):
             equal = [*line.near_equal, *line.far_equal]
-            table_rows += rows(instance, method, {"equal_percent": 100 * np.mean(equal)}, n=len(equal), **about)
+            table_rows += rows(
+                instance, method, {"equal_percent": 100 * np.mean(equal)}, n=len(equal), **about
+            )
             continue
         near, far = ([100 * share for share in kept] for kept in (line.near_kept, line.far_kept))
-        columns = {"near_kept_percent": near, "near_of_optimum": line.near_of_optimum, "far_kept_percent": far}
+        columns = {
+            "near_kept_percent": near,
+            "near_of_optimum": line.near_of_optimum,
+            "far_kept_percent": far,
+        }
         table_rows += summaries(instance, method, columns, **about)
     counts = {name: int(table[name].sum()) for name in ("validated", "invalid")}
     return {**assembled(table_rows), **counts}

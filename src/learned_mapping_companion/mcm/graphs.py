@@ -1,6 +1,8 @@
-"""Paper 2's graphs, as its methods get them: BERT and others of ``data/graphs``, and the sets of `SET_NAMES`.
+"""Paper 2's graphs, as its methods get them: BERT and others of ``data/graphs``, and the sets of
+`SET_NAMES`.
 
-Files hold the graphs as traced. Methods partition the folded ones (`mcm.rules.fold`), which `load_graph` returns.
+Files hold the graphs as traced. Methods partition the folded ones (`mcm.rules.fold`), which
+`load_graph` returns.
 """
 
 from collections.abc import Mapping
@@ -13,7 +15,8 @@ from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping_companion.datasets.manifest import Item
 from learned_mapping_companion.datasets.registry import SETS, stored_manifest
 
-PLAIN, HEADROOM, FRESH = SET_NAMES = ("mcm-graphs", "mcm-headroom", "mcm-fresh")  # No two graphs share a name.
+# No two graphs share a name.
+PLAIN, HEADROOM, FRESH = SET_NAMES = ("mcm-graphs", "mcm-headroom", "mcm-fresh")
 
 
 def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:
@@ -42,14 +45,20 @@ def _facts(name: str) -> Mapping[str, Any]:
 
 def _member(name: str) -> tuple[str, Item] | None:
     """The set that has a graph of this name, and its item; None where none has."""
-    return next(((of, item) for of in SET_NAMES for item in stored_manifest(of).items if item.name == name), None)
+    return next(
+        ((of, item) for of in SET_NAMES for item in stored_manifest(of).items if item.name == name),
+        None,
+    )
 
 
 @lru_cache(maxsize=128)
 def load_graph(name: str) -> ComputationGraph:
-    """The graph of this name, of a set or of ``data/graphs``, cheap sources folded; raises `InputError` for none."""
+    """The graph of this name, of a set or of ``data/graphs``, cheap sources folded; raises
+    `InputError` for none."""
     member = _member(name)
-    path = SETS[member[0]].path / member[1].file if member else SETS["graphs"].path / f"{name}.json.gz"
+    path = (
+        SETS[member[0]].path / member[1].file if member else SETS["graphs"].path / f"{name}.json.gz"
+    )
     return fold_cheap_sources(read_graph(path))
 
 

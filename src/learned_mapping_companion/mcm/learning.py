@@ -1,4 +1,5 @@
-"""Figure 5, Tables 1 and 2 of paper 2, and FIX against SAMPLE: what learning adds on the sixteen test graphs.
+"""Figure 5, Tables 1 and 2 of paper 2, and FIX against SAMPLE: what learning adds on the sixteen
+test graphs.
 
 And on sixteen others, on which the optimum is well above the careful greedy.
 """
@@ -25,14 +26,28 @@ from learned_mapping_companion.table import Record, Row, rows, sweep
 INSTANCE = "all"  # Of rows over all test graphs; a claim over the graphs leaves it out.
 RULES = ("greedy-naive", "greedy-careful", "optimum")
 SEARCHES = (
-    "random", "sa", "sa-balanced", "climb", "rl", "rl-sample-credit", "rl-balanced", "rl-balanced-frozen", "zeroshot",
-    "finetune", "zeroshot-balanced", "finetune-balanced",
-)  # fmt: skip
+    "random",
+    "sa",
+    "sa-balanced",
+    "climb",
+    "rl",
+    "rl-sample-credit",
+    "rl-balanced",
+    "rl-balanced-frozen",
+    "zeroshot",
+    "finetune",
+    "zeroshot-balanced",
+    "finetune-balanced",
+)
 UNTRAINED = tuple(method for method in SEARCHES if not method.startswith(("zeroshot", "finetune")))
 """Methods that start from no policy trained before."""
-SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}  # The paper's last level is reached after 3,652 samples.
+# The paper's last level is reached after 3,652 samples.
+SAMPLES = {"quick": 40, "full": 1000, "paper": 4000}
 QUICK_GRAPHS = ("gru_writer_1x6",)
-MODE_GRAPHS = {"quick": ("resnet_14",), "full": ("resnet_18", "darknet_53", "gru_writer_1x6", "highway_4x4")}
+MODE_GRAPHS = {
+    "quick": ("resnet_14",),
+    "full": ("resnet_18", "darknet_53", "gru_writer_1x6", "highway_4x4"),
+}
 """One of each family with a test graph that every search can partition in a minute."""
 MODES = ({"mode": "fix", "credit": "sample"}, {"mode": "fix", "credit": "candidate"},
          {"mode": "sample", "credit": "sample"})  # fmt: skip
@@ -40,51 +55,85 @@ MODE_SAMPLES = {"quick": 40, "full": 400, "paper": 1000}
 ROUNDING = 1e-9  # Of throughputs: a closer ratio to 1 is one.
 SOLVER_SECONDS = {"quick": 1.0, "full": 10.0}
 LEVELS = (1.60, 1.70, 1.80)  # The paper's.
-LOW_LEVELS = (1.10, 1.20, 1.30)  # Ours: what the paper's policy reaches in the samples of the profile ``full``.
-SHARES = (0, 50, 75, 90)  # Per cent of the way from the careful greedy to the optimum, in logarithms of throughput.
+# Ours: what the paper's policy reaches in the samples of the profile ``full``.
+LOW_LEVELS = (1.10, 1.20, 1.30)
+# Per cent of the way from the careful greedy to the optimum, in logarithms of throughput.
+SHARES = (0, 50, 75, 90)
 LEARNT = ("updates", "pretraining_samples")
 """Metrics of how much a learner has learned, beside its numbers wherever these stand."""
 CONTRASTS = (
-    ("rl", "random"), ("rl", "sa"), ("rl", "rl-sample-credit"), ("rl-sample-credit", "random"),
-    ("rl-balanced", "climb"), ("climb", "rl-balanced-frozen"), ("rl-balanced", "rl-balanced-frozen"),
+    ("rl", "random"),
+    ("rl", "sa"),
+    ("rl", "rl-sample-credit"),
+    ("rl-sample-credit", "random"),
+    ("rl-balanced", "climb"),
+    ("climb", "rl-balanced-frozen"),
+    ("rl-balanced", "rl-balanced-frozen"),
     ("rl-balanced", "sa"),
-    ("rl-balanced", "sa-balanced"), ("rl-balanced", "greedy-careful"), ("rl-balanced", "rl"),
-    ("rl-balanced", "random"), ("finetune", "rl"), ("finetune", "zeroshot"),
-    ("zeroshot", "rl"), ("zeroshot-balanced", "rl-balanced"), ("finetune-balanced", "rl-balanced"),
-    ("zeroshot-balanced", "rl-balanced-frozen"), ("finetune-balanced", "zeroshot-balanced"),
-    ("rl-sample-credit", "sa"), ("rl", "sa-balanced"), ("rl-sample-credit", "sa-balanced"),
-    *((control, rival) for rival in ("random", "sa")
-      for control in ("greedy-careful", "sa-balanced", "climb", "rl-balanced-frozen")),
-)  # fmt: skip
+    ("rl-balanced", "sa-balanced"),
+    ("rl-balanced", "greedy-careful"),
+    ("rl-balanced", "rl"),
+    ("rl-balanced", "random"),
+    ("finetune", "rl"),
+    ("finetune", "zeroshot"),
+    ("zeroshot", "rl"),
+    ("zeroshot-balanced", "rl-balanced"),
+    ("finetune-balanced", "rl-balanced"),
+    ("zeroshot-balanced", "rl-balanced-frozen"),
+    ("finetune-balanced", "zeroshot-balanced"),
+    ("rl-sample-credit", "sa"),
+    ("rl", "sa-balanced"),
+    ("rl-sample-credit", "sa-balanced"),
+    *(
+        (control, rival)
+        for rival in ("random", "sa")
+        for control in ("greedy-careful", "sa-balanced", "climb", "rl-balanced-frozen")
+    ),
+)
 """Whose throughput is put in relation to whose: learners, and beside them what learns nothing."""
 CLASSES = {
-    "greedy-naive": "heuristic", "greedy-careful": "heuristic", "optimum": "exact", "cp-sat": "constraint solver",
-    "rl without a solver, sparse": "learning without a solver", "random": "search + solver", "sa": "search + solver",
-    "rl": "learning + solver", "finetune": "learning + solver, pre-trained",
-}  # fmt: skip
+    "greedy-naive": "heuristic",
+    "greedy-careful": "heuristic",
+    "optimum": "exact",
+    "cp-sat": "constraint solver",
+    "rl without a solver, sparse": "learning without a solver",
+    "random": "search + solver",
+    "sa": "search + solver",
+    "rl": "learning + solver",
+    "finetune": "learning + solver, pre-trained",
+}
 
 
 def checkpoint_of(method: str, seed: int = 0) -> dict[str, Any]:
-    """The trained policy that a run starts from, as its record keeps it, if any: another for the first seeds each."""
+    """The trained policy that a run starts from, as its record keeps it, if any: another for the
+    first seeds each."""
     if method not in LEARNERS or LEARNERS[method][1] not in (ZERO_SHOT, FINE_TUNED):
         return {}
     pretraining = seed % PRETRAININGS
-    return {"pretraining": pretraining, "checkpoint": checkpoint_digest(pretraining, LEARNERS[method][2])}
+    return {
+        "pretraining": pretraining,
+        "checkpoint": checkpoint_digest(pretraining, LEARNERS[method][2]),
+    }
 
 
 def trainings_of(method: str, seeds: int) -> list[int] | None:
-    """The policy trained before that each seed starts from; None of a method that starts from none."""
+    """The policy trained before that each seed starts from; None of a method that starts from
+    none."""
     return [seed % PRETRAININGS for seed in range(seeds)] if checkpoint_of(method) else None
 
 
 def sweep_of(task: str, method: str, name: str, config: Record, seeds: int) -> list[Run]:
     """A run of a method on a graph for each seed, with the trained policy it starts from."""
     runs = sweep(task, [method], [name], config, seeds)
-    return [dataclasses.replace(run, config=run.config | checkpoint_of(method, run.seed)) for run in runs]
+    return [
+        dataclasses.replace(run, config=run.config | checkpoint_of(method, run.seed))
+        for run in runs
+    ]
 
 
 def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list[Row]:
-    """The training of a learner of the paper: updates of PPO in its runs, samples of its pre-training."""
+    """The training of a learner of the paper: updates of PPO in its runs, samples of its
+    pre-training."""
     if method not in LEARNERS or method.endswith("-frozen"):
         return []
     _, kind, balanced, settings = LEARNERS[method]
@@ -93,7 +142,9 @@ def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list
     updates = min(r["result"]["samples"] for r in records) // rollouts
     numbers = {"updates": 0 if kind == ZERO_SHOT else updates}
     if checkpoint_of(method):
-        numbers["pretraining_samples"] = int(read_checkpoint(checkpoint_path(begun=balanced))[1]["facts"]["samples"])
+        numbers["pretraining_samples"] = int(
+            read_checkpoint(checkpoint_path(begun=balanced))[1]["facts"]["samples"]
+        )
     return rows(instance, method, numbers, n=len(records))
 
 
@@ -108,7 +159,11 @@ def available(methods: Sequence[str]) -> list[str]:
 
 
 def plan_fig5(
-    profile: str, seeds: int, of: str = graphs.PLAIN, split: str = "test", searches: Sequence[str] = SEARCHES
+    profile: str,
+    seeds: int,
+    of: str = graphs.PLAIN,
+    split: str = "test",
+    searches: Sequence[str] = SEARCHES,
 ) -> list[Run]:
     """Rules once, searches by seed, all with the same number of samples, on the graphs of a set."""
     runs = []
@@ -116,7 +171,9 @@ def plan_fig5(
         runs += sweep("mcm.solve", RULES, [name], {"samples": 1})
         for method in available(searches):
             network = {} if profile == "full" else {"network": profile}
-            runs += sweep_of("mcm.solve", method, name, {"samples": SAMPLES[profile], **network}, seeds)
+            runs += sweep_of(
+                "mcm.solve", method, name, {"samples": SAMPLES[profile], **network}, seeds
+            )
     return runs
 
 
@@ -128,19 +185,29 @@ validation graphs chose. ``quick`` opens no set; the fresh one was opened once, 
 
 
 def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
-    """Rows by graph, and over all: geometric means over each rule's throughput, curves, samples to every level, ratios,
-    graphs on which a method is above the careful greedy. Intervals of the means and ratios are over graphs and seeds.
+    """Rows by graph, and over all: geometric means over each rule's throughput, curves, samples to
+    every level, ratios, graphs on which a method is above the careful greedy. Intervals of the
+    means and ratios are over graphs and seeds.
     """
     lines = table.frame(records)
-    throughput = {key: runs.tolist() for key, runs in lines.groupby(["instance", "method"], sort=False).throughput}
+    throughput = {
+        key: runs.tolist()
+        for key, runs in lines.groupby(["instance", "method"], sort=False).throughput
+    }
     names, methods = (list(dict.fromkeys(lines[column])) for column in ("instance", "method"))
     naive, careful, best = ({n: throughput[n, rule][0] for n in names} for rule in RULES)
     units = {"improvement": naive, "over_careful": careful, "over_optimum": best}
-    end = {rule: float(np.mean([np.log(throughput[n, rule][0] / naive[n]) for n in names])) for rule in RULES}
+    end = {
+        rule: float(np.mean([np.log(throughput[n, rule][0] / naive[n]) for n in names]))
+        for rule in RULES
+    }
     span = end["optimum"] - end["greedy-careful"]
     levels = [(level, f"{level:.2f}") for level in (*LOW_LEVELS, *LEVELS)]
     if span > 0:
-        levels += [(float(np.exp(end["greedy-careful"] + share / 100 * span)), f"{share}%") for share in SHARES]
+        levels += [
+            (float(np.exp(end["greedy-careful"] + share / 100 * span)), f"{share}%")
+            for share in SHARES
+        ]
     table_rows: list[Row] = []
     for method in methods:
         mine, here = lines[lines.method == method], [r for r in records if r["method"] == method]
@@ -148,9 +215,14 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
         for n, runs in mine.groupby("instance", sort=False):
             columns = {"throughput": runs.throughput}
             columns |= {metric: runs.throughput / unit[n] for metric, unit in units.items()}
-            method_rows += table.summaries(n, method, columns, chips=runs.chips.iloc[0], ops=runs.ops.iloc[0])
+            method_rows += table.summaries(
+                n, method, columns, chips=runs.chips.iloc[0], ops=runs.ops.iloc[0]
+            )
         above = [r["value"] > 1 + ROUNDING for r in method_rows if r["metric"] == "over_careful"]
-        table_rows += [*method_rows, table.row(INSTANCE, method, "graphs_above_careful", sum(above), graphs=len(above))]
+        table_rows += [
+            *method_rows,
+            table.row(INSTANCE, method, "graphs_above_careful", sum(above), graphs=len(above)),
+        ]
         turns = mine.groupby(mine.groupby("instance").cumcount())
         seconds = [np.mean(runs.seconds.to_numpy()) for _, runs in turns]
         table_rows.append(table.summary_row(INSTANCE, method, "seconds", seconds))
@@ -159,9 +231,13 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
         more = {"curve": curve_of(np.exp(logs.mean((0, 1))))} if searches else {}
         for metric, unit in units.items():
             shift = np.log([unit[n] / naive[n] for n in names])
-            table_rows.append(end_row(INSTANCE, method, metric, logs - shift[:, None, None], behind, **more))
+            table_rows.append(
+                end_row(INSTANCE, method, metric, logs - shift[:, None, None], behind, **more)
+            )
             more = {}
-        table_rows += [level_row(method, *level, logs, INSTANCE, behind) for level in levels if searches]
+        table_rows += [
+            level_row(method, *level, logs, INSTANCE, behind) for level in levels if searches
+        ]
         table_rows += learning_rows(INSTANCE, method, here)
     scores = {method: {n: throughput[n, method] for n in names} for method in methods}
     behind = {method: trainings_of(method, len(runs[names[0]])) for method, runs in scores.items()}
@@ -173,14 +249,22 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
 def family_rows(scores: dict[str, dict[str, list[float]]]) -> list[Row]:
     """Rows ``ratio_over_families`` of `CONTRASTS`: the same ratio, its interval over families,
     graphs and seeds; none where a graph is of no set."""
-    graphs_of = {name: graphs.family(name) for name in next(iter(scores.values())) if graphs.is_known(name)}
+    graphs_of = {
+        name: graphs.family(name) for name in next(iter(scores.values())) if graphs.is_known(name)
+    }
     table_rows = []
     for ours, other in CONTRASTS:
         if {ours, other} <= set(scores) and set(graphs_of) == set(scores[ours]):
             ratio = ratio_over_families(scores[ours], scores[other], graphs_of)
             if ratio is not None:
-                more = {"baseline": other, "families": len(set(graphs_of.values())), "n": len(graphs_of)}
-                table_rows.append(table.interval_row(INSTANCE, ours, "ratio_over_families", ratio, **more))
+                more = {
+                    "baseline": other,
+                    "families": len(set(graphs_of.values())),
+                    "n": len(graphs_of),
+                }
+                table_rows.append(
+                    table.interval_row(INSTANCE, ours, "ratio_over_families", ratio, **more)
+                )
     return table_rows
 
 
@@ -188,14 +272,18 @@ assemble_headroom = assemble_fresh = assemble_credit = assemble_fig5
 
 
 def assemble_table2(profile: str, records: Sequence[Record]) -> Record:
-    """The levels of Figure 5; ``samples_at_least`` counts one more than the budget where a level is not reached."""
+    """The levels of Figure 5; ``samples_at_least`` counts one more than the budget where a level is
+    not reached."""
     figure = results.load("mcm.fig5", profile)
     reached_rows = results.select(figure, metric="samples")
-    return table.from_part(figure, reached_rows + [at_least(reached) for reached in reached_rows] + learnt_rows(figure))
+    return table.from_part(
+        figure, reached_rows + [at_least(reached) for reached in reached_rows] + learnt_rows(figure)
+    )
 
 
 def plan_modes(profile: str, seeds: int) -> list[Run]:
-    """The policy from scratch in each mode, small but in ``paper``: modes are compared, no sizes."""
+    """The policy from scratch in each mode, small but in ``paper``: modes are compared, no
+    sizes."""
     base = {"samples": MODE_SAMPLES[profile], "network": "paper" if profile == "paper" else "quick"}
     runs = []
     for name in table.of_profile(MODE_GRAPHS, profile):
@@ -210,7 +298,9 @@ def assemble_modes(profile: str, records: Sequence[Record]) -> Record:
     for name, here in lines.groupby("instance", sort=False):
         for mode in MODES:
             runs = here[(here.config_mode == mode["mode"]) & (here.config_credit == mode["credit"])]
-            table_rows += table.summaries(name, "rl", {"throughput": runs.throughput, "seconds": runs.seconds}, **mode)
+            table_rows += table.summaries(
+                name, "rl", {"throughput": runs.throughput, "seconds": runs.seconds}, **mode
+            )
         table_rows += learning_rows(name, "rl", [r for r in records if r["instance"] == name])
     return table.assembled(table_rows, valid=lines.valid)
 
@@ -227,10 +317,12 @@ def plan_table1(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
-    """Per class of methods, on the same graphs: share of valid partitions, samples, CPU seconds, ratio to the naive.
+    """Per class of methods, on the same graphs: share of valid partitions, samples, CPU seconds,
+    ratio to the naive.
 
-    ``graphs_above_start`` counts the graphs on which CP-SAT beats the careful greedy's partition, where it begins. What
-    learns without a solver does so on the graphs of ``mcm.unsolved``; its samples are those of all runs.
+    ``graphs_above_start`` counts the graphs on which CP-SAT beats the careful greedy's partition,
+    where it begins. What learns without a solver does so on the graphs of ``mcm.unsolved``; its
+    samples are those of all runs.
     """
     figure, unsolved = (results.load(name, profile) for name in ("mcm.fig5", "mcm.unsolved"))
     names = few_graphs(profile)
@@ -250,18 +342,32 @@ def assemble_table1(profile: str, records: Sequence[Record]) -> Record:
                 for rule in ("greedy-naive", "greedy-careful")
             )
             cells["seconds"] = float(np.mean([r["seconds"] for r in runs]))
-            cells["improvement"] = float(geometric_mean([r["throughput"] / unit for r, unit in zip(runs, naive)]))
-            cells["graphs_above_start"] = sum(r["throughput"] > (1 + ROUNDING) * unit for r, unit in zip(runs, start))
+            cells["improvement"] = float(
+                geometric_mean([r["throughput"] / unit for r, unit in zip(runs, naive)])
+            )
+            cells["graphs_above_start"] = sum(
+                r["throughput"] > (1 + ROUNDING) * unit for r, unit in zip(runs, start)
+            )
         result += rows("classes", method, cells, n=len(names), **{"class": group})
         result += learnt_rows(figure, method=method)
-    return table.assembled(result, valid=(r["result"]["valid"] for r in records if r["method"] == "cp-sat"))
+    return table.assembled(
+        result, valid=(r["result"]["valid"] for r in records if r["method"] == "cp-sat")
+    )
 
 
 def _from_figure(figure: Record, method: str, names: Sequence[str]) -> dict[str, float]:
     """Ratio, samples and seconds of a method of Figure 5; seconds are means over all its graphs."""
-    ratios = [r["value"] for r in results.select(figure, method=method, metric="improvement") if r["instance"] in names]
+    ratios = [
+        r["value"]
+        for r in results.select(figure, method=method, metric="improvement")
+        if r["instance"] in names
+    ]
     if not ratios:
         return {}
     whole = results.select(figure, instance=INSTANCE, method=method, metric="improvement")[0]
     seconds = results.value(figure, instance=INSTANCE, method=method, metric="seconds")
-    return {"samples": whole["samples"], "seconds": seconds, "improvement": float(geometric_mean(ratios))}
+    return {
+        "samples": whole["samples"],
+        "seconds": seconds,
+        "improvement": float(geometric_mean(ratios)),
+    }

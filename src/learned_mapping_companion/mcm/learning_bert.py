@@ -1,4 +1,5 @@
-"""Figure 6 and Table 3 of paper 2: BERT on 36 chips, every sample a measurement on the simulated silicon."""
+"""Figure 6 and Table 3 of paper 2: BERT on 36 chips, every sample a measurement on the simulated
+silicon."""
 
 from collections.abc import Sequence
 
@@ -6,37 +7,81 @@ import numpy as np
 
 from learned_mapping_companion import results, table
 from learned_mapping_companion.artifact import Run
-from learned_mapping_companion.mcm.learning import available, learning_rows, learnt_rows, sweep_of, trainings_of
-from learned_mapping_companion.mcm.levels import LEAST, SECONDS_A_SAMPLE, best_so_far, curve_of, level_row, log_curves
+from learned_mapping_companion.mcm.learning import (
+    available,
+    learning_rows,
+    learnt_rows,
+    sweep_of,
+    trainings_of,
+)
+from learned_mapping_companion.mcm.levels import (
+    LEAST,
+    SECONDS_A_SAMPLE,
+    best_so_far,
+    curve_of,
+    level_row,
+    log_curves,
+)
 from learned_mapping_companion.table import Record, Row
 
 GRAPH, INSTANCE = "bert_large_inference", "bert"
 RULES = ("greedy-naive", "greedy-careful", "even-cut", "optimum")
 SEARCHES = (
-    "random", "sa", "random-balanced", "sa-balanced", "climb", "rl", "rl-sample-credit", "zeroshot", "finetune",
-    "rl-balanced", "rl-balanced-frozen", "zeroshot-balanced", "finetune-balanced", "class-search",
-)  # fmt: skip
-SAMPLES = {"quick": 20, "full": 430, "paper": 800}  # The paper's second level is reached after 423, its last after 607.
-REACHED_AFTER = 423  # What learning from scratch reaches with so many samples is a level too: the paper's second.
+    "random",
+    "sa",
+    "random-balanced",
+    "sa-balanced",
+    "climb",
+    "rl",
+    "rl-sample-credit",
+    "zeroshot",
+    "finetune",
+    "rl-balanced",
+    "rl-balanced-frozen",
+    "zeroshot-balanced",
+    "finetune-balanced",
+    "class-search",
+)
+# The paper's second level is reached after 423, its last after 607.
+SAMPLES = {"quick": 20, "full": 430, "paper": 800}
+# What learning from scratch reaches with so many samples is a level too: the paper's second.
+REACHED_AFTER = 423
 SCRATCH = ("rl", "rl-balanced")
 EARLY = ("finetune", "random-balanced", "class-search")
 DECIDING, DECIDING_SEEDS = ("random", "sa", "rl", "rl-sample-credit"), 22
-"""Methods that two claims of the paper's abstract compare, and the runs of each: five leave both undecided."""
+"""Methods that two claims of the paper's abstract compare, and the runs of each: five leave both
+undecided."""
 EARLY_SAMPLES = 84
-"""A fifth of `REACHED_AFTER`: what is had so early is judged without noise, which a level of measurements is not."""
+"""A fifth of `REACHED_AFTER`: what is had so early is judged without noise, which a level of
+measurements is not."""
 CONTRASTS = (
-    ("rl", "random"), ("rl", "sa"), ("rl", "rl-sample-credit"), ("finetune", "rl"), ("zeroshot", "rl"),
-    ("finetune", "zeroshot"), ("finetune", "random"), ("finetune", "sa"), ("rl-balanced", "rl-balanced-frozen"),
-    ("rl-balanced", "random-balanced"), ("rl-balanced", "sa-balanced"), ("rl-balanced", "climb"),
-    ("zeroshot-balanced", "rl-balanced"), ("finetune-balanced", "rl-balanced"),
-    ("zeroshot-balanced", "rl-balanced-frozen"), ("finetune-balanced", "zeroshot-balanced"),
-    ("class-search", "random-balanced"), ("rl-sample-credit", "random"), ("rl-sample-credit", "sa"),
-)  # fmt: skip
+    ("rl", "random"),
+    ("rl", "sa"),
+    ("rl", "rl-sample-credit"),
+    ("finetune", "rl"),
+    ("zeroshot", "rl"),
+    ("finetune", "zeroshot"),
+    ("finetune", "random"),
+    ("finetune", "sa"),
+    ("rl-balanced", "rl-balanced-frozen"),
+    ("rl-balanced", "random-balanced"),
+    ("rl-balanced", "sa-balanced"),
+    ("rl-balanced", "climb"),
+    ("zeroshot-balanced", "rl-balanced"),
+    ("finetune-balanced", "rl-balanced"),
+    ("zeroshot-balanced", "rl-balanced-frozen"),
+    ("finetune-balanced", "zeroshot-balanced"),
+    ("class-search", "random-balanced"),
+    ("rl-sample-credit", "random"),
+    ("rl-sample-credit", "sa"),
+)
 """Whose throughput is put in relation to whose; with `EARLY_SAMPLES` too, where both have them."""
 LEVELS = (2.55, 2.60, 2.65)
 OVER_OPTIMUM = (0.97, 1.00, 1.05)
-"""Levels over what the static optimum measures; the paper's, over a naive greedy, may lie beyond any partition."""
-TEN_MINUTES = int(600 // SECONDS_A_SAMPLE)  # Samples that it takes in the time of another claim of Section 5.3.
+"""Levels over what the static optimum measures; the paper's, over a naive greedy, may lie beyond
+any partition."""
+# Samples that it takes in the time of another claim of Section 5.3.
+TEN_MINUTES = int(600 // SECONDS_A_SAMPLE)
 
 
 def plan_fig6(profile: str, seeds: int) -> list[Run]:
@@ -47,13 +92,20 @@ def plan_fig6(profile: str, seeds: int) -> list[Run]:
         count = max(seeds, DECIDING_SEEDS) if method in DECIDING and profile == "full" else seeds
         runs += sweep_of("silicon.solve", method, GRAPH, config, count)
         if method in EARLY and profile != "quick":
-            runs += sweep_of("silicon.solve", method, GRAPH, config | {"samples": EARLY_SAMPLES}, seeds)
+            runs += sweep_of(
+                "silicon.solve", method, GRAPH, config | {"samples": EARLY_SAMPLES}, seeds
+            )
     return runs
 
 
 def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
-    """Throughput without noise, over the naive greedy and over the static optimum; curves are of measurements."""
-    short = [r for r in records if r["method"] not in RULES and r["config"].get("samples") == EARLY_SAMPLES]
+    """Throughput without noise, over the naive greedy and over the static optimum; curves are of
+    measurements."""
+    short = [
+        r
+        for r in records
+        if r["method"] not in RULES and r["config"].get("samples") == EARLY_SAMPLES
+    ]
     by_method = table.by((r for r in records if r not in short), "method")
     naive = records[0]["result"]["naive"]
     best = by_method["optimum"][0]["result"]["throughput"]
@@ -68,7 +120,10 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         runs = table.frame(here)
         units = {"throughput": 1.0, "improvement": naive, "over_optimum": best}
         columns = {metric: runs.throughput / unit for metric, unit in units.items() if unit > 0}
-        columns |= {"samples_that_run_percent": 100.0 * runs.ran / runs.samples, "seconds": runs.seconds}
+        columns |= {
+            "samples_that_run_percent": 100.0 * runs.ran / runs.samples,
+            "seconds": runs.seconds,
+        }
         table_rows += table.summaries(INSTANCE, method, columns)
         table_rows += learning_rows(INSTANCE, method, here)
         if method in RULES:
@@ -77,22 +132,44 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
             if unit > 0:
                 logs = log_curves(here, {GRAPH: unit}, here[0]["result"]["samples"])
                 behind = trainings_of(method, logs.shape[1])
-                table_rows += [level_row(method, *level, logs, INSTANCE, behind) for level in levels]
+                table_rows += [
+                    level_row(method, *level, logs, INSTANCE, behind) for level in levels
+                ]
         logs = log_curves(here, {GRAPH: best}, here[0]["result"]["samples"])
         mean = np.exp(logs.mean((0, 1)))
-        mean[np.any(logs <= np.log(LEAST), axis=(0, 1))] = 0.0  # before every seed has a partition that runs
+        # before every seed has a partition that runs
+        mean[np.any(logs <= np.log(LEAST), axis=(0, 1))] = 0.0
         measured = np.exp(logs[0, :, -1])
-        table_rows.append(table.summary_row(INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)))
+        table_rows.append(
+            table.summary_row(
+                INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)
+            )
+        )
     whole, early = (
         {method: [r["result"]["throughput"] for r in here] for method, here in groups.items()}
         for groups in (by_method, table.by(short, "method"))
     )
-    curves = {method: [r["result"]["curve"] for r in here] for method, here in by_method.items() if method not in RULES}
-    soon = {method: [best_so_far(curve, TEN_MINUTES)[-1] for curve in here] for method, here in curves.items()}
-    for throughput, more in ((whole, {}), (early, {"samples": EARLY_SAMPLES}), (soon, {"samples": TEN_MINUTES})):
+    curves = {
+        method: [r["result"]["curve"] for r in here]
+        for method, here in by_method.items()
+        if method not in RULES
+    }
+    soon = {
+        method: [best_so_far(curve, TEN_MINUTES)[-1] for curve in here]
+        for method, here in curves.items()
+    }
+    for throughput, more in (
+        (whole, {}),
+        (early, {"samples": EARLY_SAMPLES}),
+        (soon, {"samples": TEN_MINUTES}),
+    ):
         scores = {method: {GRAPH: values} for method, values in throughput.items()}
-        behind = {method: trainings_of(method, len(values)) for method, values in throughput.items()}
-        table_rows += table.ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, trainings=behind, **more)
+        behind = {
+            method: trainings_of(method, len(values)) for method, values in throughput.items()
+        }
+        table_rows += table.ratio_rows(
+            INSTANCE, scores, CONTRASTS, over_tasks=True, trainings=behind, **more
+        )
     return table.assembled(table_rows, valid=(r["result"]["valid"] for r in records))
 
 

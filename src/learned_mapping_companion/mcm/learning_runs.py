@@ -1,4 +1,5 @@
-"""Runs of paper 2's learning experiments: one method on one graph, judged by the independent validator."""
+"""Runs of paper 2's learning experiments: one method on one graph, judged by the independent
+validator."""
 
 from functools import lru_cache
 
@@ -23,19 +24,27 @@ def _task(instance: str, pretraining: int = 0) -> Task:
 
 
 def _budget(config: Record) -> Budget:
-    """The budget in samples, CPU time measured; with a limit in seconds, as a solver keeps it, in wall-clock time."""
-    return Budget(seconds=config["seconds"]) if "seconds" in config else Budget(samples=config["samples"], cpu=True)
+    """The budget in samples, CPU time measured; with a limit in seconds, as a solver keeps it, in
+    wall-clock time."""
+    return (
+        Budget(seconds=config["seconds"])
+        if "seconds" in config
+        else Budget(samples=config["samples"], cpu=True)
+    )
 
 
 def model_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """A method on a graph of a set of `graphs.SET_NAMES`, on its number of chips, judged by the analytical model."""
+    """A method on a graph of a set of `graphs.SET_NAMES`, on its number of chips, judged by the
+    analytical model."""
     task = _task(instance, config.get("pretraining", 0))
     return _judged(PROBLEM.method(method, config.get("network", "full")), task, config, seed)
 
 
 def mode_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """A policy with the settings of ``config``: mode, credit."""
-    settings = {name: value for name, value in config.items() if name in AgentConfig.__dataclass_fields__}
+    settings = {
+        name: value for name, value in config.items() if name in AgentConfig.__dataclass_fields__
+    }
     task = Task(load_graph(instance), ChipPackage(chips=chips(instance)), **settings)
     return _judged(PROBLEM.method(method, config["network"]), task, config, seed)
 
@@ -57,10 +66,11 @@ def _judged(method: Method, task: Task, config: Record, seed: int) -> Record:
 
 
 def silicon_run(method: str, instance: str, config: Record, seed: int) -> Record:
-    """A method on the silicon of 36 chips; throughput is that of its partition without noise, 0 where it cannot run.
+    """A method on the silicon of 36 chips; throughput is that of its partition without noise, 0
+    where it cannot run.
 
-    ``ran`` counts the samples that ran, ``first_ran`` is the number of the first of them, None without one; the curve
-    is of measurements.
+    ``ran`` counts the samples that ran, ``first_ran`` is the number of the first of them, None
+    without one; the curve is of measurements.
     """
     pretraining = config.get("pretraining", 0)
     task = SILICON.task(load_graph(instance), package=silicon_package(), pretraining=pretraining)

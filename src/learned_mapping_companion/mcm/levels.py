@@ -1,4 +1,5 @@
-"""Curves over samples: the geometric mean over graphs, samples until it reaches a level, and the tables of levels."""
+"""Curves over samples: the geometric mean over graphs, samples until it reaches a level, and the
+tables of levels."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -21,7 +22,8 @@ def best_so_far(curve: Record, samples: int) -> np.ndarray:
 
 
 def log_curves(records: Sequence[Record], unit: Mapping[str, float], samples: int) -> np.ndarray:
-    """[G, S, samples] logarithms of throughput over `unit`, by graph and seed; every graph needs as many seeds."""
+    """[G, S, samples] logarithms of throughput over `unit`, by graph and seed; every graph needs as
+    many seeds."""
     curves = {
         name: [best_so_far(record["result"]["curve"], samples) / unit[name] for record in here]
         for name, here in by(records, "instance").items()
@@ -30,16 +32,22 @@ def log_curves(records: Sequence[Record], unit: Mapping[str, float], samples: in
 
 
 def reached(mean: np.ndarray, level: float) -> np.ndarray:
-    """[...] samples until curves [..., samples] are at least `level`; one more than there are where they never are."""
+    """[...] samples until curves [..., samples] are at least `level`; one more than there are where
+    they never are."""
     above = mean >= level * (1 - 1e-9)
     return np.where(above.any(-1), above.argmax(-1) + 1, mean.shape[-1] + 1)
 
 
 def end_row(
-    instance: str, method: str, metric: str, logs: np.ndarray, trainings: Sequence[int] | None = None, **more: Any
+    instance: str,
+    method: str,
+    metric: str,
+    logs: np.ndarray,
+    trainings: Sequence[int] | None = None,
+    **more: Any,
 ) -> Row:
-    """The geometric mean after the last sample, with the interval over trainings, if any, graphs and seeds, all drawn
-    anew."""
+    """The geometric mean after the last sample, with the interval over trainings, if any, graphs
+    and seeds, all drawn anew."""
     (graphs, seeds, samples), last = logs.shape, logs[..., -1]
     means = drawn_anew(last, drawn_tasks(graphs), np.random.default_rng(1), trainings).mean((1, 2))
     low, high = np.exp(np.percentile(means, (2.5, 97.5)))
@@ -48,19 +56,35 @@ def end_row(
 
 
 def level_row(
-    method: str, level: float, target: str, logs: np.ndarray, instance: str, trainings: Sequence[int] | None = None
+    method: str,
+    level: float,
+    target: str,
+    logs: np.ndarray,
+    instance: str,
+    trainings: Sequence[int] | None = None,
 ) -> Row:
-    """Samples until the geometric mean reaches a level, None where it does not; the interval is over trainings, if any,
-    and seeds.
+    """Samples until the geometric mean reaches a level, None where it does not; the interval is
+    over trainings, if any, and seeds.
 
-    ``censored`` and its ends count one more than the budget where a level is not reached, so that a ratio is a bound.
+    ``censored`` and its ends count one more than the budget where a level is not reached, so that a
+    ratio is a bound.
     """
     samples = logs.shape[-1]
     value = int(reached(np.exp(logs.mean((0, 1))), level))
-    rng, graphs = np.random.default_rng(0), np.arange(len(logs))[None]  # all graphs, each's seeds drawn anew
-    means = [np.exp(drawn_anew(logs, graphs, rng, trainings).mean((0, 1, 2))) for _ in range(RESAMPLES // 4)]
+    # all graphs, each's seeds drawn anew
+    rng, graphs = np.random.default_rng(0), np.arange(len(logs))[None]
+    means = [
+        np.exp(drawn_anew(logs, graphs, rng, trainings).mean((0, 1, 2)))
+        for _ in range(RESAMPLES // 4)
+    ]
     low, high = np.percentile(reached(np.array(means), level), (2.5, 97.5)).tolist()
-    more = {"target": target, "censored": value, "censored_low": low, "censored_high": high, "n": logs.shape[1]}
+    more = {
+        "target": target,
+        "censored": value,
+        "censored_low": low,
+        "censored_high": high,
+        "n": logs.shape[1],
+    }
     more |= {"low": _known(low, samples), "high": _known(high, samples)} if value <= samples else {}
     return row(instance, method, "samples", _known(value, samples), **more)
 
@@ -77,12 +101,24 @@ def curve_of(mean: np.ndarray) -> Record:
 
 def at_least(level: Row) -> Row:
     """The row ``samples_at_least`` of a row of `level_row`, with its interval."""
-    ends = {"value": level["censored"], "low": level["censored_low"], "high": level["censored_high"]}
-    return {name: level[name] for name in ("instance", "method", "target", "n")} | {"metric": "samples_at_least"} | ends
+    ends = {
+        "value": level["censored"],
+        "low": level["censored_low"],
+        "high": level["censored_high"],
+    }
+    return (
+        {name: level[name] for name in ("instance", "method", "target", "n")}
+        | {"metric": "samples_at_least"}
+        | ends
+    )
 
 
 def level_table(
-    result: Record, caption: str, *, levels: Collection[str] | None = None, paper_seconds_a_sample: float | None = None
+    result: Record,
+    caption: str,
+    *,
+    levels: Collection[str] | None = None,
+    paper_seconds_a_sample: float | None = None,
 ) -> Html:
     """Samples to every level by method, or to those of `levels`; a dash is a level not reached, an
     empty cell one that was not tried. Rows ``minutes`` stand beside the samples; the paper's become
@@ -97,7 +133,11 @@ def level_table(
         lines = [_amount(ours[key], minutes.get(key))] if key in ours else []
         if key in paper:
             count = paper[key]
-            took = None if None in (count, paper_seconds_a_sample) else count * paper_seconds_a_sample / 60
+            took = (
+                None
+                if None in (count, paper_seconds_a_sample)
+                else count * paper_seconds_a_sample / 60
+            )
             lines.append(f'<span class="lm-paper">paper {_amount(count, took)}</span>')
         cells[key] = Html("<br>".join(lines))
     return grid(caption, down, across, cells, key=True)
@@ -115,12 +155,16 @@ def _amount(samples: float | None, minutes: float | None) -> str:
 
 
 def level_tables(result: Record, captions: Sequence[str]) -> Html:
-    """`level_table` of a result with its provenance: one table, or by two captions that of the levels that are plain
-    numbers and that of those in per cent. Where ours has minutes, so has the paper's."""
+    """`level_table` of a result with its provenance: one table, or by two captions that of the
+    levels that are plain numbers and that of those in per cent. Where ours has minutes, so has the
+    paper's."""
     targets = dict.fromkeys(row["target"] for row in results.select(result, metric="samples"))
     plain = [target for target in targets if "%" not in target]
     parts = [plain, [t for t in targets if t not in plain]] if len(captions) == 2 else [None]
     timed = SECONDS_A_SAMPLE if results.select(result, metric="minutes") else None
     pairs = zip(captions, parts)
-    tables = [level_table(result, caption, levels=part, paper_seconds_a_sample=timed) for caption, part in pairs]
+    tables = [
+        level_table(result, caption, levels=part, paper_seconds_a_sample=timed)
+        for caption, part in pairs
+    ]
     return Html("".join(tables) + provenance_line(result))

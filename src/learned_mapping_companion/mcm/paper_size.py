@@ -1,6 +1,8 @@
-"""The paper's policy at the paper's own size, Section 5.1: what it costs on one core, and what it reaches.
+"""The paper's policy at the paper's own size, Section 5.1: what it costs on one core, and what it
+reaches.
 
-Eight GraphSAGE layers of 128, ten epochs, 4,000 samples, beside the small network of all other tables with as many.
+Eight GraphSAGE layers of 128, ten epochs, 4,000 samples, beside the small network of all other
+tables with as many.
 """
 
 from collections.abc import Sequence
@@ -13,7 +15,16 @@ from learned_mapping_companion.mcm.learning_bert import GRAPH
 from learned_mapping_companion.mcm.learning_bert import INSTANCE as BERT
 from learned_mapping_companion.mcm.levels import best_so_far
 from learned_mapping_companion.statistics import geometric_mean
-from learned_mapping_companion.table import Record, assembled, grouped, of_profile, ratio_rows, rows, summaries, sweep
+from learned_mapping_companion.table import (
+    Record,
+    assembled,
+    grouped,
+    of_profile,
+    ratio_rows,
+    rows,
+    summaries,
+    sweep,
+)
 
 SIZES = {"rl": "full", "rl, 8 x 128": "paper"}  # Row of the table -> the network's size.
 SAMPLES = {"quick": 40, "full": 4000}
@@ -25,9 +36,12 @@ BERT_SEEDS = 1
 
 
 def plan_size(profile: str, seeds: int) -> list[Run]:
-    """Rules once, both sizes by seed; ``quick`` leaves out BERT, a long run of the large network."""
+    """Rules once, both sizes by seed; ``quick`` leaves out BERT, a long run of the large
+    network."""
     runs, samples = [], of_profile(SAMPLES, profile)
-    configs = [{"samples": samples, "network": network, "arm": arm} for arm, network in SIZES.items()]
+    configs = [
+        {"samples": samples, "network": network, "arm": arm} for arm, network in SIZES.items()
+    ]
     for name in few_graphs(profile):
         runs += sweep("mcm.solve", RULES, [name], {"samples": 1})
         for config in configs:
@@ -41,10 +55,11 @@ def plan_size(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_size(profile: str, records: Sequence[Record]) -> Record:
-    """Throughput over the naive greedy and the optimum of each graph, and over all but BERT, after `FEWER` samples too,
-    and CPU seconds; the ratio of the two sizes.
+    """Throughput over the naive greedy and the optimum of each graph, and over all but BERT, after
+    `FEWER` samples too, and CPU seconds; the ratio of the two sizes.
 
-    On BERT all is measured, so the value after fewer samples is the best measurement, with its noise.
+    On BERT all is measured, so the value after fewer samples is the best measurement, with its
+    noise.
     """
     groups, table_rows = grouped(records), []
     fewer = of_profile(FEWER, profile)
@@ -56,11 +71,18 @@ def assemble_size(profile: str, records: Sequence[Record]) -> Record:
         ends = [record["result"]["throughput"] for record in here]
         early = [best_so_far(record["result"]["curve"], fewer)[-1] for record in here]
         columns = {f"over_optimum_after_{fewer}": [value / best for value in early]}
-        columns |= {"over_optimum": [value / best for value in ends], "improvement": [value / naive for value in ends]}
+        columns |= {
+            "over_optimum": [value / best for value in ends],
+            "improvement": [value / naive for value in ends],
+        }
         columns["seconds"] = [record["result"]["seconds"] for record in here]
-        table_rows += summaries(BERT if name == GRAPH else name, method, columns, samples=here[0]["result"]["samples"])
+        table_rows += summaries(
+            BERT if name == GRAPH else name, method, columns, samples=here[0]["result"]["samples"]
+        )
         updates = here[0]["result"]["samples"] // agent_config(SIZES[method]).rollouts
-        table_rows += rows(BERT if name == GRAPH else name, method, {"updates": updates}, n=len(here))
+        table_rows += rows(
+            BERT if name == GRAPH else name, method, {"updates": updates}, n=len(here)
+        )
         if name != GRAPH:
             for metric, values in columns.items():
                 over[method].setdefault(metric, {})[name] = values

@@ -1,7 +1,9 @@
-"""BERT on simulated silicon: predicted against measured run time, and what rules and searches are worth.
+"""BERT on simulated silicon: predicted against measured run time, and what rules and searches are
+worth.
 
-The correlation and the share of invalid partitions are what the silicon was calibrated to (``builders.mcm_tuning``),
-here on other partitions: a check, and no finding. What uniform draws and the methods reach is one.
+The correlation and the share of invalid partitions are what the silicon was calibrated to
+(``builders.mcm_tuning``), here on other partitions: a check, and no finding. What uniform draws and
+the methods reach is one.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +23,16 @@ from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.programs.graph import late_order
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.mcm.graphs import load_graph
-from learned_mapping_companion.table import Record, Row, assembled, grouped, of_profile, summaries, summary_row, sweep
+from learned_mapping_companion.table import (
+    Record,
+    Row,
+    assembled,
+    grouped,
+    of_profile,
+    summaries,
+    summary_row,
+    sweep,
+)
 
 GRAPH, INSTANCE, CHIPS = "bert_large_inference", "bert", 36
 PARTITIONS = {"quick": 200, "full": 2000}
@@ -29,12 +40,17 @@ SAMPLES = {"quick": 100, "full": 400}
 MEMORIES_MIB = (64, 68, 72, 76, 80)
 """Other memories than the calibrated one, at which the share of partitions that fit is counted."""
 NEAR_OPTIMUM, NEAR_OPTIMUM_SPREAD = 1.03, (0.005, 0.1)
-"""A partition within so much of the optimum's predicted run time is near-optimal; the spread it is drawn with."""
-SEED_OFFSET = 1000  # Partitions of seed s come from the generator of seed s + 1000, which the calibration did not use.
+"""A partition within so much of the optimum's predicted run time is near-optimal; the spread it is
+drawn with."""
+# Partitions of seed s come from the generator of seed s + 1000, which the calibration did not use.
+SEED_OFFSET = 1000
 
 INFORMED: dict[str, Callable[[SiliconModel], np.ndarray]] = {
     "informed-cut": lambda model: even_cut(
-        model.silicon.op_seconds, late_order(model.graph), repair_arrays(model.graph), model.package.chips
+        model.silicon.op_seconds,
+        late_order(model.graph),
+        repair_arrays(model.graph),
+        model.package.chips,
     ),
     "informed-optimum": lambda model: optimum(_with_costs(model, model.silicon.op_seconds)),
 }
@@ -53,10 +69,15 @@ def _with_costs(model: ChipModel, seconds: np.ndarray) -> ChipModel:
 
 
 def sampling_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
-    """Random partitions: predicted and measured milliseconds, 0 where invalid, and what memory each needs."""
+    """Random partitions: predicted and measured milliseconds, 0 where invalid, and what memory each
+    needs."""
     graph, package = load_graph(instance), silicon_package(int(config["chips"]))
     silicon, model = Silicon(graph, package), ChipModel(graph, package)
-    rng, arrays, count = np.random.default_rng(seed + SEED_OFFSET), repair_arrays(graph), int(config["partitions"])
+    rng, arrays, count = (
+        np.random.default_rng(seed + SEED_OFFSET),
+        repair_arrays(graph),
+        int(config["partitions"]),
+    )
     if method == "uniform":
         rows = repair_batch(arrays, package.chips, mode="sample", rng=rng, count=count)
     else:
@@ -78,7 +99,8 @@ def sampling_run(method: str, instance: str, config: dict[str, Any], seed: int) 
 
 
 def method_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
-    """One rule or search on silicon: the throughput of its partition without noise, and the search's curve with it."""
+    """One rule or search on silicon: the throughput of its partition without noise, and the
+    search's curve with it."""
     task = SILICON.task(load_graph(instance), chips=int(config["chips"]))
     (task, rng), record = SILICON.begin(task, seed), {}
     if method in INFORMED:
@@ -87,7 +109,11 @@ def method_run(method: str, instance: str, config: dict[str, Any], seed: int) ->
         budget = Budget(samples=int(config.get("samples", 1)), cpu=True)
         partition, _ = SILICON.method(method).run(task, rng, budget)
     if method in SEARCHES:
-        record = {"curve": budget.curve(), "seconds": budget.seconds, "measurements": len(task.model.ran)}
+        record = {
+            "curve": budget.curve(),
+            "seconds": budget.seconds,
+            "measurements": len(task.model.ran),
+        }
     verdict = SILICON.validate(task, partition)
     return record | {
         "valid": not any("silicon" not in v.rule for v in verdict.violations),
@@ -112,11 +138,17 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
 
 def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
     """Rows of the samples (the scatter is the first seed's), of memory, and of each method."""
-    by_method = {method: [r["result"] for r in group] for (_, method), group in grouped(records).items()}
+    by_method = {
+        method: [r["result"] for r in group] for (_, method), group in grouped(records).items()
+    }
     table_rows: list[Row] = []
     for method in ("near-balanced", "uniform"):
         samples = by_method[method]
-        extra = {"chips": CHIPS, "ops": samples[0]["ops"], "partitions": len(samples[0]["predicted_ms"])}
+        extra = {
+            "chips": CHIPS,
+            "ops": samples[0]["ops"],
+            "partitions": len(samples[0]["predicted_ms"]),
+        }
         pairs = ((np.array(r["predicted_ms"]), np.array(r["measured_ms"])) for r in samples)
         numbers = pandas.DataFrame([_correlated(*pair) for pair in pairs])
         table_rows += summaries(INSTANCE, method, numbers, **extra)
@@ -126,7 +158,9 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
         peaks = [np.array(r["peak_mib"]) for r in by_method[method]]
         for memory in (*MEMORIES_MIB, by_method[method][0]["sram_mib"]):
             fits = [100.0 * np.mean(peak <= memory) for peak in peaks]
-            table_rows.append(summary_row(INSTANCE, method, "fits_percent", fits, chips=CHIPS, sram_mib=memory))
+            table_rows.append(
+                summary_row(INSTANCE, method, "fits_percent", fits, chips=CHIPS, sram_mib=memory)
+            )
     optimal = by_method["optimum"][0]["throughput"]
     for method in (*RULES, *SEARCHES):
         runs = pandas.DataFrame(by_method[method])
@@ -137,11 +171,14 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
         table_rows += summaries(INSTANCE, method, columns, chips=CHIPS)
     solved = [r["valid"] for m in (*RULES, *SEARCHES) for r in by_method[m]]
     result = assembled(table_rows, valid=solved)
-    return result | {"invalid": result["invalid"] + sum(r["broken"] for m in SAMPLERS for r in by_method[m])}
+    return result | {
+        "invalid": result["invalid"] + sum(r["broken"] for m in SAMPLERS for r in by_method[m])
+    }
 
 
 def _correlated(predicted: np.ndarray, measured: np.ndarray) -> dict[str, float]:
-    """Pearson's correlation among valid partitions, and how many of the fastest predicted tenth are below median."""
+    """Pearson's correlation among valid partitions, and how many of the fastest predicted tenth are
+    below median."""
     valid = measured > 0
     x, y = predicted[valid], measured[valid]
     fastest = x <= np.quantile(x, 0.1)

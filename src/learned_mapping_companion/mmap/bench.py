@@ -1,9 +1,11 @@
-"""MMapBench: the sixty compiled programs as a benchmark, with two clocks and the best mapping known of each.
+"""MMapBench: the sixty compiled programs as a benchmark, with two clocks and the best mapping known
+of each.
 
-The score of a mapping is its return: the share of the saving that fast memory could bring at most (paper 1, Section
-4.1). Every mapping that obeys the rules counts, whoever found it and however. The folder ``data/bench`` holds the
-table of standings and the mappings; `submit` adds to both. A mapping's file is named by its content and the table
-is written after it, so that an entry that is cut off leaves the former standing whole.
+The score of a mapping is its return: the share of the saving that fast memory could bring at most
+(paper 1, Section 4.1). Every mapping that obeys the rules counts, whoever found it and however. The
+folder ``data/bench`` holds the table of standings and the mappings; `submit` adds to both. A
+mapping's file is named by its content and the table is written after it, so that an entry that is
+cut off leaves the former standing whole.
 """
 
 import datetime
@@ -48,7 +50,9 @@ class Standing:
     by: str  # Who or what found it.
     date: str  # When, as YYYY-MM-DD.
     sha256: str  # Of the mapping's file.
-    game: bool  # Whether the best mapping is what its actions give by the rules; else a search chose its offsets.
+    # Whether the best mapping is what its actions give by the rules; else a search chose its
+    # offsets.
+    game: bool
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,9 @@ def standings(folder: Path | None = None) -> dict[str, Standing]:
     result = {}
     for row in node.object(("schema", "programs"))["programs"].elements(1000):
         cells = row.object(tuple(Standing.__dataclass_fields__))
-        texts = {name: cells[name].string() for name in ("program", "digest", "by", "date", "sha256")}
+        texts = {
+            name: cells[name].string() for name in ("program", "digest", "by", "date", "sha256")
+        }
         numbers = {name: cells[name].number(0.0, 1e9) for name in ("bound", "best", "latency_s")}
         if numbers["best"] > numbers["bound"] + SAME:
             cells["best"].fail(f"{numbers['best']:.9g} is above the bound {numbers['bound']:.9g}")
@@ -92,12 +98,20 @@ def mapping_path(folder: Path, standing: Standing) -> Path:
 
 def standings_table() -> Html:
     """The best mapping known of each program."""
-    rows = [(row.program, row.buffers, row.best, row.bound, row.game, row.by) for row in standings().values()]
-    return listing("The best mapping known", ("program", "buffers", "best return", "bound", "a game", "found by"), rows)
+    rows = [
+        (row.program, row.buffers, row.best, row.bound, row.game, row.by)
+        for row in standings().values()
+    ]
+    return listing(
+        "The best mapping known",
+        ("program", "buffers", "best return", "bound", "a game", "found by"),
+        rows,
+    )
 
 
 def best_mapping(program: Program, folder: Path | None = None) -> Mapping:
-    """The best mapping known; raises `InputError` where its file is not the one that was entered."""
+    """The best mapping known; raises `InputError` where its file is not the one that was
+    entered."""
     folder = folder or data_folder() / "bench"
     row = standings(folder)[program.name]
     path = mapping_path(folder, row)
@@ -123,16 +137,27 @@ def is_game(program: Program, mapping: Mapping) -> bool:
 
 
 def run(program: Program, method: str, clock: str, seed: int = 0, out: Path | None = None) -> Score:
-    """A method on a program by one of `CLOCKS`, without any rule's help; raises `InputError` for an unknown one.
+    """A method on a program by one of `CLOCKS`, without any rule's help; raises `InputError` for an
+    unknown one.
 
-    The folder `out` keeps the mapping. One of the same method, clock and seed that is there already is judged in place
-    of a run; one of another run raises `InputError`.
+    The folder `out` keeps the mapping. One of the same method, clock and seed that is there already
+    is judged in place of a run; one of another run raises `InputError`.
     """
-    origin = {"method": method, "by": method, "seed": seed, "samples": 0, "options": {"clock": clock}}
+    origin = {
+        "method": method,
+        "by": method,
+        "seed": seed,
+        "samples": 0,
+        "options": {"clock": clock},
+    }
     path = None if out is None else out / f"{program.name}{MAPPING}"
     if path is not None and path.exists():
         mapping = read_mapping(path, program)
-        made = read_json(path).mapping(10, ("made",))["made"].mapping(10, ("seconds", "method", "seed", "options"))
+        made = (
+            read_json(path)
+            .mapping(10, ("made",))["made"]
+            .mapping(10, ("seconds", "method", "seed", "options"))
+        )
         if any(made[name].value != origin[name] for name in ("method", "seed", "options")):
             raise InputError(path, "made", "is of another run: name another folder")
         return score(program, mapping, made["seconds"].number(0.0, 1e9))
@@ -155,7 +180,8 @@ def program_of(path: str | os.PathLike) -> Program:
 
 
 def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tuple[Score, Standing]:
-    """Enters a mapping where it is valid and above the best one known; its score, and the standing before.
+    """Enters a mapping where it is valid and above the best one known; its score, and the standing
+    before.
 
     Raises `InputError` where the file is no mapping of one of the sixty programs.
     """
@@ -172,12 +198,24 @@ def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tupl
     return scored, before
 
 
-def enter(folder: Path, table: dict[str, Standing], program: Program, mapping: Mapping, scored: Score, by: str) -> None:
-    """Makes a mapping the best one known: writes its file, then the table; the former one is removed last."""
+def enter(
+    folder: Path,
+    table: dict[str, Standing],
+    program: Program,
+    mapping: Mapping,
+    scored: Score,
+    by: str,
+) -> None:
+    """Makes a mapping the best one known: writes its file, then the table; the former one is
+    removed last."""
     fresh = folder / f".entering{MAPPING}"  # whose name has to wait for its content
     write_json(fresh, mapping_to_json(mapping, program))
     about = {"by": by, "date": datetime.date.today().isoformat(), "sha256": file_sha256(fresh)}
-    about |= {"best": scored.value, "latency_s": scored.latency_s, "game": is_game(program, mapping)}
+    about |= {
+        "best": scored.value,
+        "latency_s": scored.latency_s,
+        "game": is_game(program, mapping),
+    }
     table[program.name] = replace(table[program.name], **about)
     fresh.replace(mapping_path(folder, table[program.name]))
     rows = [asdict(row) for row in table.values()]
@@ -186,7 +224,8 @@ def enter(folder: Path, table: dict[str, Standing], program: Program, mapping: M
 
 
 def remove_others(folder: Path, standing: Standing) -> None:
-    """Removes mappings of a program that are not the table's: the former one, and those of entries cut off."""
+    """Removes mappings of a program that are not the table's: the former one, and those of entries
+    cut off."""
     for path in folder.glob(f"{standing.program}.*{MAPPING}"):
         if path != mapping_path(folder, standing):
             path.unlink()

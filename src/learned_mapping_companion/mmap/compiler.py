@@ -1,9 +1,11 @@
-"""Mappings of the compiled programs priced by the compiler itself (`tpu.price`), beside what our latency model says.
+"""Mappings of the compiled programs priced by the compiler itself (`tpu.price`), beside what our
+latency model says.
 
-``cycles`` are the compiler's estimates of the program's instructions, copies left out; ``stalled_cycles`` add the wait
-for copies that come late, by one rule for every mapping, the compiler's own included. ``model_cycles`` and
-``model_stalled_cycles`` are the same two by the program's latency tables. ``speedup`` is over the compiler's own
-mapping (``xla``) by cycles, ``speedup_stalled``, ``speedup_model`` and ``speedup_model_stalled`` by the others.
+``cycles`` are the compiler's estimates of the program's instructions, copies left out;
+``stalled_cycles`` add the wait for copies that come late, by one rule for every mapping, the
+compiler's own included. ``model_cycles`` and ``model_stalled_cycles`` are the same two by the
+program's latency tables. ``speedup`` is over the compiler's own mapping (``xla``) by cycles,
+``speedup_stalled``, ``speedup_model`` and ``speedup_model_stalled`` by the others.
 """
 
 import functools
@@ -22,31 +24,53 @@ from learned_mapping_companion.statistics import pearson
 from learned_mapping_companion.table import Record, Row, assembled, by, grouped, mean_row, row, rows
 
 PROGRAMS = (
-    *("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "alexnet_train_batch_32", "inference_mixer"),
+    *(
+        "rnn_0",
+        "mlperf_ssd",
+        "inference_mobilenet",
+        "rnn_4",
+        "alexnet_train_batch_32",
+        "inference_mixer",
+    ),
     *("fleet_decoder_batch_32", "inference_lstm", "inference_bert", "vgg16_train_batch_32"),
-    *("inference_super_resolution", "inference_mnasnet", "inference_convnext", "inference_inception"),
+    *(
+        "inference_super_resolution",
+        "inference_mnasnet",
+        "inference_convnext",
+        "inference_inception",
+    ),
     *("inference_resnet", "inference_vit", "mlperf_dlrm_batch_8192", "inference_shufflenet"),
-    *("autoencoder_train_batch_256", "inference_efficientnet", "rnn_5", "inference_unet", "tcn_train_batch_32"),
+    *(
+        "autoencoder_train_batch_256",
+        "inference_efficientnet",
+        "rnn_5",
+        "inference_unet",
+        "tcn_train_batch_32",
+    ),
     *("inference_gru", "rnn_1", "rnn_3"),
 )
-"""Programs from each family of the sixty: small ones and those of few different instructions, cheap to price."""
+"""Programs from each family of the sixty: small ones and those of few different instructions, cheap
+to price."""
 SMALL = PROGRAMS[:3]  # Where a search's candidates are chosen by the compiler's cycles.
 PRICED = ("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "inference_lstm", "inference_bert")
 """Programs on which the search plays on the compiler's prices."""
 HBM, XLA, GREEDY, SEARCH = "hbm", "xla", "greedy-tuned", "edit-search"
 EVOLUTION = "evolution-policy"
 ON_PRICES = {"edit-search-priced": SEARCH, "muzero-priced": AGENT}
-"""Methods in rounds, and the method of a round: after it the compiler prices the mapping, and the tables take the
-prices over (`refined`)."""
+"""Methods in rounds, and the method of a round: after it the compiler prices the mapping, and the
+tables take the prices over (`refined`)."""
 SEARCHES = (GREEDY, EVOLUTION, SEARCH, AGENT)
-PRODS = {SEARCH: "edit-search-prod", AGENT: "prod"} | {method: f"{method}-prod" for method in ON_PRICES}
+PRODS = {SEARCH: "edit-search-prod", AGENT: "prod"} | {
+    method: f"{method}-prod" for method in ON_PRICES
+}
 """A search -> the better of its mapping and the compiler's; ``speedup_packed`` takes the compiler's
 also where ours does not fit at offsets of the compiler's own choice."""
 LIMITS = {GREEDY: {"samples": 200}, EVOLUTION: {"samples": 500}, SEARCH: {"seconds": 4.0}}
 """A method -> the limits of its run; seconds are of one core."""
 ROUNDS, HEADROOM = 4, 0.125
-"""Rounds of `ON_PRICES`, and the share of the fast memory that they leave free: the compiler packs less tightly than
-the game. A round of the search has the plain one's seconds; the agent's rounds have the plain agent's together."""
+"""Rounds of `ON_PRICES`, and the share of the fast memory that they leave free: the compiler packs
+less tightly than the game. A round of the search has the plain one's seconds; the agent's rounds
+have the plain agent's together."""
 CANDIDATES, CANDIDATE_SECONDS = 10, 1.5
 WORST = 3
 """Instructions that a record names: those on which tables and compiler differ most."""
@@ -59,20 +83,35 @@ MEASURES = {
 
 
 def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0) -> Run:
-    """A run of `run_price`; the program's digest is part of its key. It is long: it waits for the compiler."""
-    return Run("mmap.price", method, instance, {**config, "program": program_digest(instance)}, seed, long=True)
+    """A run of `run_price`; the program's digest is part of its key. It is long: it waits for the
+    compiler."""
+    return Run(
+        "mmap.price",
+        method,
+        instance,
+        {**config, "program": program_digest(instance)},
+        seed,
+        long=True,
+    )
 
 
 def plan_compiler(profile: str, seeds: int) -> list[Run]:
-    """Every method on every program, the agent's of `mmap.table3`; a search's candidates on small ones."""
+    """Every method on every program, the agent's of `mmap.table3`; a search's candidates on small
+    ones."""
     names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
     methods = (HBM, XLA, SEARCH, GREEDY, EVOLUTION)
     runs = [price_run(method, name, LIMITS.get(method, {})) for name in names for method in methods]
     if profile in AGENT_SECONDS:
         runs += [price_run(AGENT, name, {"seconds": AGENT_SECONDS[profile]}) for name in names]
     candidate = {"seconds": CANDIDATE_SECONDS, "candidate": True}
-    runs += [price_run(SEARCH, name, candidate, seed) for name in SMALL[: len(names)] for seed in range(CANDIDATES)]
-    seconds = dict(zip(ON_PRICES, (LIMITS[SEARCH]["seconds"], AGENT_SECONDS.get(profile, 0.0) / ROUNDS)))
+    runs += [
+        price_run(SEARCH, name, candidate, seed)
+        for name in SMALL[: len(names)]
+        for seed in range(CANDIDATES)
+    ]
+    seconds = dict(
+        zip(ON_PRICES, (LIMITS[SEARCH]["seconds"], AGENT_SECONDS.get(profile, 0.0) / ROUNDS))
+    )
     rounds = {"rounds": ROUNDS, "headroom": HEADROOM}
     return runs + [
         price_run(method, name, {"seconds": limit, **rounds})
@@ -83,29 +122,53 @@ def plan_compiler(profile: str, seeds: int) -> list[Run]:
 
 
 def trained(instance: str, config: dict[str, Any], seed: int) -> Record:
-    """The agent's run of `mmap.table3` with the same seconds; raises `InputError` where there is none."""
+    """The agent's run of `mmap.table3` with the same seconds; raises `InputError` where there is
+    none."""
     return runs_of_agent(instance, config["seconds"], [seed])[0]["result"]
 
 
 def assemble_compiler(profile: str, records: list[Record]) -> Record:
-    """Per program and method the cycles of `MEASURES` and the speedups; agreement of model and compiler; identity.
+    """Per program and method the cycles of `MEASURES` and the speedups; agreement of model and
+    compiler; identity.
 
-    Rows over all programs: the mean speedups with their intervals over programs; ``error_points``, the median of
-    |speedup by the model - by the compiler| in hundredths, over whole mappings, and ``rank_correlation``, Spearman's,
-    of the gains; how many mappings were priced, failed, or need more fast memory at the compiler's own offsets.
-    ``identity`` is the price of XLA's mapping, or of everything in HBM, over the cycles of the compiler's normal run.
-    A program counts once it has prices of everything in HBM, of the compiler's mapping and of the edit search's.
+    Rows over all programs: the mean speedups with their intervals over programs; ``error_points``,
+    the median of |speedup by the model - by the compiler| in hundredths, over whole mappings, and
+    ``rank_correlation``, Spearman's, of the gains; how many mappings were priced, failed, or need
+    more fast memory at the compiler's own offsets. ``identity`` is the price of XLA's mapping, or
+    of everything in HBM, over the cycles of the compiler's normal run. A program counts once it has
+    prices of everything in HBM, of the compiler's mapping and of the edit search's.
     """
-    needed, whole = {HBM, XLA, SEARCH}, [record for record in records if not record["config"].get("candidate")]
+    needed, whole = (
+        {HBM, XLA, SEARCH},
+        [record for record in records if not record["config"].get("candidate")],
+    )
     there = {(r["instance"], r["method"]) for r in whole if not r["result"]["failed"]}
-    names = [n for n in dict.fromkeys(r["instance"] for r in records) if {(n, method) for method in needed} <= there]
+    names = [
+        n
+        for n in dict.fromkeys(r["instance"] for r in records)
+        if {(n, method) for method in needed} <= there
+    ]
     records, searched = ([r for r in entry if r["instance"] in names] for entry in (records, whole))
-    groups = {key: group[0]["result"] for key, group in grouped(searched).items() if not group[0]["result"]["failed"]}
+    groups = {
+        key: group[0]["result"]
+        for key, group in grouped(searched).items()
+        if not group[0]["result"]["failed"]
+    }
     checks, entries = read_checks(SETS["compiled"].path / CHECKS), list[Row]()
     for name in names:
-        entries += program_rows(name, {m: r for (n, m), r in groups.items() if n == name}, checks.get(name, {}))
-    speeds = by((r for r in entries if r["metric"].startswith("speedup") and r["method"] != XLA), "method", "metric")
-    identity = [100 * abs(r["value"] - 1) for r in entries if r["metric"] == "identity" and r["method"] == XLA]
+        entries += program_rows(
+            name, {m: r for (n, m), r in groups.items() if n == name}, checks.get(name, {})
+        )
+    speeds = by(
+        (r for r in entries if r["metric"].startswith("speedup") and r["method"] != XLA),
+        "method",
+        "metric",
+    )
+    identity = [
+        100 * abs(r["value"] - 1)
+        for r in entries
+        if r["metric"] == "identity" and r["method"] == XLA
+    ]
     for (method, metric), speedup_rows in speeds.items():
         values = [entry["value"] for entry in speedup_rows]
         entries.append(mean_row("all", method, metric, values))
@@ -116,8 +179,14 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
         entries += rows("all", XLA, numbers, n=len(identity))
     for record in [record for record in searched if record["method"] == AGENT]:
         learner = [trained(record["instance"], record["config"], record["seed"])]
-        entries += [entry for m in (AGENT, PRODS[AGENT]) for entry in learning_rows(record["instance"], m, learner)]
-    entries += agreement_rows(entries) + candidate_rows(records, groups) + same_program_rows(entries)
+        entries += [
+            entry
+            for m in (AGENT, PRODS[AGENT])
+            for entry in learning_rows(record["instance"], m, learner)
+        ]
+    entries += (
+        agreement_rows(entries) + candidate_rows(records, groups) + same_program_rows(entries)
+    )
     entries += rows("all", "all", counts(records))
     for method, mine in by(searched, "method").items():
         entries += rows("all", method, counts(mine))
@@ -133,18 +202,28 @@ def program_rows(name: str, records: dict[str, Record], full: Record) -> list[Ro
         return {metric: compiler[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
 
     for method, result in records.items():
-        entries += rows(name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, **about)
+        entries += rows(
+            name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, **about
+        )
         more = {fact: result[fact] for fact in ("placed", "copies", "left", "worst")}
         entries.append(row(name, method, "fast_bytes", result["fast_bytes"], n=1, **more))
         entries += rows(name, method, speedups(result), **about)
     for method in [method for method in records if method in PRODS]:
-        values = speedups({cycles: min(records[method][cycles], compiler[cycles]) for cycles in MEASURES.values()})
+        values = speedups(
+            {cycles: min(records[method][cycles], compiler[cycles]) for cycles in MEASURES.values()}
+        )
         fits = (records[method]["fast_bytes"] or 0) <= capacity(name)
         values["speedup_packed"] = values["speedup"] if fits else 1.0
         entries += rows(name, PRODS[method], values, **about)
     for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
         if full.get(key) and method in records:
-            entries += rows(name, method, {"identity": records[method]["cycles"] / full[key]}, n=1, compiled=full[key])
+            entries += rows(
+                name,
+                method,
+                {"identity": records[method]["cycles"] / full[key]},
+                n=1,
+                compiled=full[key],
+            )
     return entries
 
 
@@ -155,28 +234,42 @@ def capacity(name: str) -> int:
 
 
 def counts(records: Sequence[Record]) -> dict[str, int]:
-    """The number of mappings that were priced, failed, are not expressed whole, need too much fast memory."""
+    """The number of mappings that were priced, failed, are not expressed whole, need too much fast
+    memory."""
     outcomes = [(record["instance"], record["result"]) for record in records]
     return {
         "mappings": len(outcomes),
         "failed": sum(bool(result["failed"]) for _, result in outcomes),
         "left": sum(bool(result.get("left")) for _, result in outcomes),
-        "overflowed": sum((result.get("fast_bytes") or 0) > capacity(name) for name, result in outcomes),
+        "overflowed": sum(
+            (result.get("fast_bytes") or 0) > capacity(name) for name, result in outcomes
+        ),
         "programs": len({name for name, _ in outcomes}),
     }
 
 
 def agreement_rows(entries: Sequence[Row]) -> list[Row]:
-    """The agreement of the model's speedups over the compiler's mapping, among the rows made, with those by the
-    compiler's cycles: of everything in HBM, of all searches and of each, and of all together."""
+    """The agreement of the model's speedups over the compiler's mapping, among the rows made, with
+    those by the compiler's cycles: of everything in HBM, of all searches and of each, and of all
+    together."""
     from scipy.stats import rankdata
 
-    speed = {(r["instance"], r["method"], r["metric"]): r["value"] for r in entries if r["instance"] != "all"}
+    speed = {
+        (r["instance"], r["method"], r["metric"]): r["value"]
+        for r in entries
+        if r["instance"] != "all"
+    }
     agreements = []
-    for label, methods in (("all", (HBM, *SEARCHES)), ("searches", SEARCHES), *((m, (m,)) for m in (HBM, *SEARCHES))):
+    for label, methods in (
+        ("all", (HBM, *SEARCHES)),
+        ("searches", SEARCHES),
+        *((m, (m,)) for m in (HBM, *SEARCHES)),
+    ):
         keys = [key[:2] for key in speed if key[1] in methods and key[2] == "speedup"]
         if len(keys) > 2:
-            points = np.array([[speed[*key, metric] for key in keys] for metric in ("speedup", "speedup_model")])
+            points = np.array(
+                [[speed[*key, metric] for key in keys] for metric in ("speedup", "speedup_model")]
+            )
             values = {
                 "error_points": float(np.median(100 * np.abs(points[0] - points[1]))),
                 "rank_correlation": pearson(*rankdata(points, axis=1)),
@@ -186,22 +279,30 @@ def agreement_rows(entries: Sequence[Row]) -> list[Row]:
 
 
 def same_program_rows(entries: Sequence[Row]) -> list[Row]:
-    """Mean speedups, with the wait for late copies, of what plays on the compiler's prices, and of the plain search and
-    agent on the same programs."""
+    """Mean speedups, with the wait for late copies, of what plays on the compiler's prices, and of
+    the plain search and agent on the same programs."""
     stalled = [r for r in entries if r["metric"] == "speedup_stalled" and r["instance"] != "all"]
     averages = []
     for method, plain in ON_PRICES.items():
         names = {r["instance"] for r in stalled if r["method"] == method}
         shown = by((r for r in stalled if r["instance"] in names), "method")
-        means = {m: [r["value"] for r in shown[m]] for m in (PRODS[plain], PRODS[method]) if m in shown}
-        averages += [row("all", m, "speedup_stalled_same", float(np.mean(v)), n=len(v)) for m, v in means.items()]
+        means = {
+            m: [r["value"] for r in shown[m]] for m in (PRODS[plain], PRODS[method]) if m in shown
+        }
+        averages += [
+            row("all", m, "speedup_stalled_same", float(np.mean(v)), n=len(v))
+            for m, v in means.items()
+        ]
     return averages
 
 
 def candidate_rows(records: Sequence[Record], groups: dict[tuple[str, str], Record]) -> list[Row]:
-    """A search's candidates on a program: the speedup by cycles of the one the model prefers, and of the best."""
+    """A search's candidates on a program: the speedup by cycles of the one the model prefers, and
+    of the best."""
     entries, chosen = [], {"by_model": [], "by_compiler": []}
-    candidates = grouped([r for r in records if r["config"].get("candidate") and not r["result"]["failed"]])
+    candidates = grouped(
+        [r for r in records if r["config"].get("candidate") and not r["result"]["failed"]]
+    )
     for (name, method), group in candidates.items():
         compiler, results = groups[name, XLA], [record["result"] for record in group]
         picks = {
@@ -209,12 +310,22 @@ def candidate_rows(records: Sequence[Record], groups: dict[tuple[str, str], Reco
             "by_compiler": min(results, key=lambda r: r["stalled_cycles"]),
         }
         for choice, result in picks.items():
-            values = {metric: compiler[MEASURES[metric]] / result[MEASURES[metric]] for metric in MEASURES}
+            values = {
+                metric: compiler[MEASURES[metric]] / result[MEASURES[metric]] for metric in MEASURES
+            }
             entries += rows(name, f"{method}-{choice}", values, n=len(results))
             chosen[choice].append(max(1.0, compiler["stalled_cycles"] / result["stalled_cycles"]))
     for choice, values in chosen.items():
         if values:
-            entries.append(row("all", f"{SEARCH}-{choice}", "prod_stalled", float(np.mean(values)), n=len(values)))
+            entries.append(
+                row(
+                    "all",
+                    f"{SEARCH}-{choice}",
+                    "prod_stalled",
+                    float(np.mean(values)),
+                    n=len(values),
+                )
+            )
     return entries
 
 
@@ -229,11 +340,16 @@ SHOWN = ("hbm", "greedy-tuned", "edit-search", "edit-search-prod", *ON_PRICES, "
 
 def speed_tables(result: Record) -> Html:
     """A table for each of `SPEEDS`: a row a program, all together last, a column a method."""
-    return Html("".join(crossed_rows(result, title, metric, methods=SHOWN) for metric, title in SPEEDS.items()))
+    return Html(
+        "".join(
+            crossed_rows(result, title, metric, methods=SHOWN) for metric, title in SPEEDS.items()
+        )
+    )
 
 
 def worst_instructions(result: Record, count: int = 8) -> Html:
-    """The instructions whose cycles by our table and by the compiler are furthest apart, one for each mapping."""
+    """The instructions whose cycles by our table and by the compiler are furthest apart, one for
+    each mapping."""
     worst = []
     for entry in result["rows"]:
         if entry["metric"] == "fast_bytes":

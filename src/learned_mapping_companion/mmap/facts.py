@@ -1,4 +1,5 @@
-"""Facts of paper 1's programs, game and agent: Tables 1 and 6 and Figures 2, 3, 4 and 9, from the code and the data.
+"""Facts of paper 1's programs, game and agent: Tables 1 and 6 and Figures 2, 3, 4 and 9, from the
+code and the data.
 
 Table 1 and Figures 2 and 3 come from real states of a compiled program. Figure 4 and Table 6 have
 the agent in both sizes, light and the paper's.
@@ -30,51 +31,101 @@ INSTANCE = "alexnet_train_batch_32"
 EXAMPLES = 5  # Buffers shown in table 1.
 FEATURES: dict[str, tuple[str, Callable[[Program], np.ndarray], str]] = {
     "size": ("bytes", lambda p: p.buffer_bytes, "bytes it takes in either memory"),
-    "is_output": ("", lambda p: 1 * p.buffer_is_output, "1 where the instruction writes it, 0 where it reads it"),
+    "is_output": (
+        "",
+        lambda p: 1 * p.buffer_is_output,
+        "1 where the instruction writes it, 0 where it reads it",
+    ),
     "target_time": ("step", lambda p: p.buffer_instruction, "the step of its instruction"),
-    "tensor_id": ("", lambda p: p.buffer_tensor, "number of its tensor; all uses of a tensor share it"),
-    "alias_id": ("", lambda p: p.buffer_alias,
-                 "number of its alias group, -1 for none; a group shares an offset or stays in HBM"),
-    "live_range": ("steps", lambda p: p.tensor_live[p.buffer_tensor], "first and last step at which its tensor exists"),
+    "tensor_id": (
+        "",
+        lambda p: p.buffer_tensor,
+        "number of its tensor; all uses of a tensor share it",
+    ),
+    "alias_id": (
+        "",
+        lambda p: p.buffer_alias,
+        "number of its alias group, -1 for none; a group shares an offset or stays in HBM",
+    ),
+    "live_range": (
+        "steps",
+        lambda p: p.tensor_live[p.buffer_tensor],
+        "first and last step at which its tensor exists",
+    ),
     "demand": ("s", lambda p: p.buffer_demand_s, "seconds the copy engine needs for it"),
-    "benefit": ("s", lambda p: p.initial_benefit_s, "seconds its instruction saves with it alone in fast memory"),
-}  # fmt: skip
+    "benefit": (
+        "s",
+        lambda p: p.initial_benefit_s,
+        "seconds its instruction saves with it alone in fast memory",
+    ),
+}
 """Table 1: name and unit of each feature, its column, [B] or [B, 2], and its meaning."""
 STATISTICS = ("min", "median", "mean", "max")
-ORDERS = ((COPY, DROP, NO_COPY), (COPY, NO_COPY, DROP)), ((COPY, NO_COPY, DROP), (NO_COPY, COPY, DROP))
+ORDERS = (
+    ((COPY, DROP, NO_COPY), (COPY, NO_COPY, DROP)),
+    ((COPY, NO_COPY, DROP), (NO_COPY, COPY, DROP)),
+)
 """Orders of preference of the games in which a state is looked for: of outputs, of inputs."""
 
 FAMILIES = {
     "recurrent": (
-        "inference_lstm", "inference_gru", "mlperf_nmt_1_shard_batch_64", "rnn_0", "rnn_1", "rnn_2", "rnn_3", "rnn_4",
-        "rnn_5", "rnn_6", "rnn_7", "seq2seq_train_batch_128",
+        "inference_lstm",
+        "inference_gru",
+        "mlperf_nmt_1_shard_batch_64",
+        "rnn_0",
+        "rnn_1",
+        "rnn_2",
+        "rnn_3",
+        "rnn_4",
+        "rnn_5",
+        "rnn_6",
+        "rnn_7",
+        "seq2seq_train_batch_128",
     ),
     "attention": (
-        "tensor2tensor_transformer_bf16", "tensor2tensor_transformer", "inference_vit", "inference_bert",
-        "mlperf_bert_batch_16", "vit_train_batch_32_bf16", "transformer_train_batch_16", "AlphaTensor",
-        "fleet_transformer_46_layers", "fleet_bert_large", "fleet_vit_large", "fleet_mixture_of_experts",
+        "tensor2tensor_transformer_bf16",
+        "tensor2tensor_transformer",
+        "inference_vit",
+        "inference_bert",
+        "mlperf_bert_batch_16",
+        "vit_train_batch_32_bf16",
+        "transformer_train_batch_16",
+        "AlphaTensor",
+        "fleet_transformer_46_layers",
+        "fleet_bert_large",
+        "fleet_vit_large",
+        "fleet_mixture_of_experts",
         "fleet_decoder_batch_32",
     ),
     "tables, points, mixing": (
-        "inference_mixer", "mlperf_dlrm_batch_8192", "tabnet_train_batch_16384", "pointnet_train_batch_32",
+        "inference_mixer",
+        "mlperf_dlrm_batch_8192",
+        "tabnet_train_batch_16384",
+        "pointnet_train_batch_32",
         "graph_network_train",
     ),
-}  # fmt: skip
+}
 """The kind of most of a workload's operations; all others are `CONVOLUTIONAL`."""
 CONVOLUTIONAL = "convolutional"
 
 SETTINGS = {
-    "discount": "discount", "simulations": "simulations", "batch size": "batch", "learning rate": "learning_rate",
-    "weight decay": "weight_decay", "replay size": "replay", "share reanalysed": "share_reanalysed",
+    "discount": "discount",
+    "simulations": "simulations",
+    "batch size": "batch",
+    "learning rate": "learning_rate",
+    "weight decay": "weight_decay",
+    "replay size": "replay",
+    "share reanalysed": "share_reanalysed",
     "training steps": "training_steps",
-}  # fmt: skip
+}
 """The paper's settings that `AgentConfig` has too, as a field or a property."""
 NETWORKS = {"network": "light", "paper network": "paper"}
 """Method of figure 4's rows -> size of the agent."""
 
 
 def examples(program: Program) -> list[int]:
-    """Buffers to show: the one of largest benefit among parameters, then the largest of each other kind there is."""
+    """Buffers to show: the one of largest benefit among parameters, then the largest of each other
+    kind there is."""
     benefit, aliased = program.initial_benefit_s, program.buffer_alias >= 0
     parameter = program.tensor_is_parameter[program.buffer_tensor]
     result = program.tensor_is_output[program.buffer_tensor]
@@ -96,8 +147,9 @@ def examples(program: Program) -> list[int]:
 def candidate_moves(program: Program, is_output: bool) -> Iterator[tuple[float, list[int]]]:
     """(score, actions so far) of states where all three actions are legal, place, and differ.
 
-    The score is how much there is to see: the memory the buffer would take by NoCopy, in byte-steps, but for no more
-    than a quarter of the fast memory, times the bytes taken there by others. Placing saves time.
+    The score is how much there is to see: the memory the buffer would take by NoCopy, in
+    byte-steps, but for no more than a quarter of the fast memory, times the bytes taken there by
+    others. Placing saves time.
     """
     for of_output, of_input in itertools.product(*ORDERS):
         game = Game(program)
@@ -106,7 +158,9 @@ def candidate_moves(program: Program, is_output: bool) -> Iterator[tuple[float, 
             b = game.cursor
             outcomes = game.outcomes
             copy, keep = outcomes[COPY], outcomes[NO_COPY]
-            distinct = game.legal.all() and copy["end"] > copy["start"] and keep["end"] > keep["start"]
+            distinct = (
+                game.legal.all() and copy["end"] > copy["start"] and keep["end"] > keep["start"]
+            )
             if bool(program.buffer_is_output[b]) == is_output and distinct and copy["reward_s"] > 0:
                 decided = game.state.moves[:b]
                 beside = (decided["end"] >= keep["start"]) & (decided["start"] <= keep["end"])
@@ -124,9 +178,13 @@ def candidate_moves(program: Program, is_output: bool) -> Iterator[tuple[float, 
 
 def find_moves(program: Program, is_output: bool) -> list[int]:
     """The moves of highest score of `candidate_moves`; raises `InputError` where there are none."""
-    best = max(candidate_moves(program, is_output), key=lambda candidate: candidate[0], default=None)
+    best = max(
+        candidate_moves(program, is_output), key=lambda candidate: candidate[0], default=None
+    )
     if best is None:
-        raise InputError(program.name, "", "no state in which all three actions are legal and differ")
+        raise InputError(
+            program.name, "", "no state in which all three actions are legal and differ"
+        )
     return best[1]
 
 
@@ -139,7 +197,8 @@ def state_after(program: Program, moves: Sequence[int]) -> Game:
 
 
 def run_state(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A state and what each action does there: moves, buffer, and per action interval, offset, reward and copy time."""
+    """A state and what each action does there: moves, buffer, and per action interval, offset,
+    reward and copy time."""
     program, _ = compiled.load(instance)
     moves = find_moves(program, bool(config["is_output"]))
     game = state_after(program, moves)
@@ -193,7 +252,8 @@ assemble_fig3 = assemble_fig2
 
 
 def assemble_table1(profile: str, records: list[Record]) -> Record:
-    """Per feature: what it means, its spread over the buffers, its value for some of them (method ``buffer 12``)."""
+    """Per feature: what it means, its spread over the buffers, its value for some of them (method
+    ``buffer 12``)."""
     program, _ = compiled.load(INSTANCE)
     entries = []
     for feature, (unit, column_of, meaning) in FEATURES.items():
@@ -208,7 +268,9 @@ def assemble_table1(profile: str, records: list[Record]) -> Record:
             value = column[b].tolist()
             shown = f"[{value[0]}, {value[1]}]" if isinstance(value, list) else value
             tensor = program.tensor_names[program.buffer_tensor[b]]
-            entries.append(row(INSTANCE, f"buffer {b}", feature, shown, n=1, unit=unit, tensor=tensor))
+            entries.append(
+                row(INSTANCE, f"buffer {b}", feature, shown, n=1, unit=unit, tensor=tensor)
+            )
     return assembled(entries)
 
 
@@ -218,14 +280,16 @@ def family(name: str) -> str:
 
 
 def assemble_fig9(profile: str, records: list[Record]) -> Record:
-    """The number of buffers of each of the sixty workloads, the smallest first; raises `InputError` where the manifest
-    is missing or damaged, or lacks a number."""
+    """The number of buffers of each of the sixty workloads, the smallest first; raises `InputError`
+    where the manifest is missing or damaged, or lacks a number."""
     counts = {item.name: item.facts.get("buffers") for item in compiled.manifest().items}
     for name, count in counts.items():
         if not isinstance(count, int):
             raise InputError("set compiled", name, "has no number of buffers")
     order = sorted(counts, key=lambda name: (counts[name], name))
-    entries = [row(name, "xla", "buffers", counts[name], n=1, family=family(name)) for name in order]
+    entries = [
+        row(name, "xla", "buffers", counts[name], n=1, family=family(name)) for name in order
+    ]
     return assembled(entries)
 
 
@@ -241,7 +305,8 @@ def meanings() -> dict[str, str]:
 
 
 def assemble_table6(profile: str, records: list[Record]) -> Record:
-    """A row per setting of each configuration of the agent: the paper's first, no value for those it does not have."""
+    """A row per setting of each configuration of the agent: the paper's first, no value for those
+    it does not have."""
     entries, meaning = [], meanings()
     printed = [entry["instance"] for entry in reported("mmap.table6")]
     for method, config in (("whole games", WHOLE), ("windows", WINDOWS), ("paper size", PAPER)):
@@ -249,9 +314,22 @@ def assemble_table6(profile: str, records: list[Record]) -> Record:
         printable = {name: getattr(config, name) for name in SETTINGS.values()}
         printable["training_steps"] = config.training_steps or None
         shown = {name: (SETTINGS.get(name), True) for name in printed}
-        shown |= {name.replace("_", " "): (name, False) for name in numbers if name not in SETTINGS.values()}
+        shown |= {
+            name.replace("_", " "): (name, False)
+            for name in numbers
+            if name not in SETTINGS.values()
+        }
         for name, (ours, in_paper) in shown.items():
-            entries.append(row(name, method, "hyperparameter", (numbers | printable).get(ours), n=1, in_paper=in_paper))
+            entries.append(
+                row(
+                    name,
+                    method,
+                    "hyperparameter",
+                    (numbers | printable).get(ours),
+                    n=1,
+                    in_paper=in_paper,
+                )
+            )
             entries[-1] |= {"meaning": meaning[ours]} if ours in meaning else {}
     return assembled(entries)
 
@@ -265,7 +343,9 @@ def assemble_fig4(profile: str, records: list[Record]) -> Record:
     counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
     entries = []
     for method, size in NETWORKS.items():
-        parameters = Networks(config_for(program.num_buffers, size=size), counts).init(np.random.default_rng(0))
+        parameters = Networks(config_for(program.num_buffers, size=size), counts).init(
+            np.random.default_rng(0)
+        )
         total = 0
         for part, modules in parameters.items():
             for module, arrays in modules.items():
@@ -285,19 +365,30 @@ def features_table(result: Record) -> Html:
         if entry["method"] in spread:
             value, feature = entry["value"], entry["metric"].replace("_", " ")
             cells[feature, entry["method"]] = number(int(value) if value % 1 == 0 else value)
-            cells[feature, "what it is"] = _wrapped(entry.get("meaning", cells.get((feature, "what it is"), "")))
+            cells[feature, "what it is"] = _wrapped(
+                entry.get("meaning", cells.get((feature, "what it is"), ""))
+            )
     down = list(dict.fromkeys(feature for feature, _ in cells))
-    return grid("Features of a buffer, over AlexNet's", down, ["what it is", *spread], cells, key=True)
+    return grid(
+        "Features of a buffer, over AlexNet's", down, ["what it is", *spread], cells, key=True
+    )
 
 
 def hyperparameters_table(result: Record, of_paper: bool = True) -> Html:
     """The settings of `mmap.table6`: those of the paper's table, or all others."""
-    cells = {(row["instance"], row["method"]): number(row["value"]) for row in result["rows"] + result["paper"]}
+    cells = {
+        (row["instance"], row["method"]): number(row["value"])
+        for row in result["rows"] + result["paper"]
+    }
     sizes = ["paper size", "whole games", "windows"]
     if of_paper:
         listed = [row["instance"] for row in result["paper"]]
-        return grid("Hyperparameters of the paper's table", listed, ["paper", *sizes], cells, key=True)
-    cells |= {(row["instance"], "what it is"): _wrapped(row.get("meaning", "")) for row in result["rows"]}
+        return grid(
+            "Hyperparameters of the paper's table", listed, ["paper", *sizes], cells, key=True
+        )
+    cells |= {
+        (row["instance"], "what it is"): _wrapped(row.get("meaning", "")) for row in result["rows"]
+    }
     listed = list(dict.fromkeys(row["instance"] for row in result["rows"] if not row["in_paper"]))
     return grid("what the paper does not give", listed, ["what it is", *sizes], cells)
 

@@ -1,4 +1,5 @@
-"""Inside the agent: one training on each program of Table 2, and what its network then knows (`mmap.agent.inside`)."""
+"""Inside the agent: one training on each program of Table 2, and what its network then knows
+(`mmap.agent.inside`)."""
 
 from typing import Any
 
@@ -31,7 +32,8 @@ QUALITIES = (
 
 
 def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Trains an agent for ``seconds`` of CPU and looks inside: its curve, and the findings of `mmap.agent.inside`."""
+    """Trains an agent for ``seconds`` of CPU and looks inside: its curve, and the findings of
+    `mmap.agent.inside`."""
     from learned_mapping.learning.loop import Log, train
     from learned_mapping.mmap.agent import inside
     from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
@@ -40,9 +42,14 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
     program, _ = runs.load(instance)
     agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed)
     agent.compile()
-    budget, log = AgentBudget(seconds=config["seconds"], samples=config.get("samples"), cpu=True), Log(None)
+    budget, log = (
+        AgentBudget(seconds=config["seconds"], samples=config.get("samples"), cpu=True),
+        Log(None),
+    )
     agent.start(budget)
-    count = config.get("games", int(np.clip(DECISIONS // program.num_buffers, LEAST_GAMES, MOST_GAMES)))
+    count = config.get(
+        "games", int(np.clip(DECISIONS // program.num_buffers, LEAST_GAMES, MOST_GAMES))
+    )
     train(agent, lambda: budget.spent() or budget.seconds >= EARLY * config["seconds"], log=log)
     since = budget.seconds
     early = {
@@ -72,8 +79,14 @@ def plan_inside(profile: str, seeds: int) -> list[Run]:
     planned = []
     for name in workloads(profile) if profile != "quick" else ():
         large = runs.num_buffers(name) > LARGE
-        config = {"seconds": SECONDS_LARGE if large else SECONDS, "program": runs.program_digest(name)}
-        planned += [Run("mmap.inside", AGENT, name, config, seed, long=True) for seed in range(min(seeds, SEEDS))]
+        config = {
+            "seconds": SECONDS_LARGE if large else SECONDS,
+            "program": runs.program_digest(name),
+        }
+        planned += [
+            Run("mmap.inside", AGENT, name, config, seed, long=True)
+            for seed in range(min(seeds, SEEDS))
+        ]
     return planned
 
 
@@ -87,17 +100,28 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
         agents = [record["result"] for record in group]
         about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}
         entries += runs.learning_rows(name, method, agents)
-        entries.append(table.summary_row(name, method, "return", [r["costs"]["return"] for r in agents], **about))
+        entries.append(
+            table.summary_row(
+                name, method, "return", [r["costs"]["return"] for r in agents], **about
+            )
+        )
         outcomes = [result["outcomes"] for result in agents]
-        entries += rows(name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(agents))
+        entries += rows(
+            name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(agents)
+        )
         early = [result["early"] for result in agents]
         for prefix, looks in (("early_", early), ("", agents)):
             scores = {
-                arm: {str(i): look["whole_games"][key] for i, look in enumerate(looks)} for arm, key in ARMS.items()
+                arm: {str(i): look["whole_games"][key] for i, look in enumerate(looks)}
+                for arm, key in ARMS.items()
             }
             for arm in (AGENT, MORE):
                 ends = mean_difference(scores[arm], scores[HEAD], over_tasks=len(agents) > 1)
-                entries.append(table.interval_row(name, arm, f"{prefix}search_gain", ends, n=len(group), baseline=HEAD))
+                entries.append(
+                    table.interval_row(
+                        name, arm, f"{prefix}search_gain", ends, n=len(group), baseline=HEAD
+                    )
+                )
             for arm, games in scores.items():
                 means = [np.mean(look) for look in games.values()]
                 entries.append(table.mean_row(name, arm, f"{prefix}whole_games", means))
@@ -110,9 +134,13 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             steps = [result["unroll"][k] for result in agents]
             cells = {key: look[key] for key in ("step", "pairs", "error", "size")}
             correlation = _mean(steps, "rank_correlation")
-            entries.append(row(name, method, "reward_correlation", correlation, n=len(agents), **cells))
+            entries.append(
+                row(name, method, "reward_correlation", correlation, n=len(agents), **cells)
+            )
             share = _mean(steps, "error") / max(_mean(steps, "size"), 1e-9)
-            entries.append(row(name, method, "reward_error", share, n=len(agents), step=look["step"]))
+            entries.append(
+                row(name, method, "reward_error", share, n=len(agents), step=look["step"])
+            )
         correlation = _mean([look["outcomes"] for look in early], "rank_correlation")
         entries.append(row(name, method, "early_rank_correlation", correlation, n=len(agents)))
         tree = {key: value for key, value in agents[0]["tree"].items() if key != "changes_mind"}

@@ -1,4 +1,5 @@
-"""MiniMalloc's eleven instances: how much of the bytes each method finds offsets for, beside CP-SAT in equal seconds.
+"""MiniMalloc's eleven instances: how much of the bytes each method finds offsets for, beside CP-SAT
+in equal seconds.
 
 Nothing can be copied and every lifetime is given, so a mapping is a choice of buffers and an offset
 for each. All eleven fit as a whole (Moffitt, ASPLOS 2023).
@@ -19,14 +20,24 @@ from learned_mapping.programs.minimalloc import read_minimalloc
 from learned_mapping.programs.program import Program
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.mmap.runs import counted, judged
-from learned_mapping_companion.table import Record, Row, assembled, grouped, mean_row, of_profile, row, sweep
+from learned_mapping_companion.table import (
+    Record,
+    Row,
+    assembled,
+    grouped,
+    mean_row,
+    of_profile,
+    row,
+    sweep,
+)
 
 INSTANCES = {"quick": ("B", "K"), "full": tuple("ABCDEFGHIJK")}
 SECONDS = {"quick": 2.0, "full": 20.0}
 """CPU seconds of one core."""
 CAPACITY = 1_048_576
 REPLAYED = "heuristic-replayed"
-"""The game played with the heuristic's choices of buffers, which gives each the lowest free offset in program order."""
+"""The game played with the heuristic's choices of buffers, which gives each the lowest free offset
+in program order."""
 METHODS = ("heuristic", REPLAYED, "edit-search", "packing", "cp-sat")
 
 
@@ -36,10 +47,12 @@ def instance_of(name: str) -> Program:
 
 
 def packed_by_cp_sat(program: Program, seconds: float, seed: int = 0) -> Mapping:
-    """The buffers and offsets of most bytes that CP-SAT finds, as rectangles of time and memory that do not overlap.
+    """The buffers and offsets of most bytes that CP-SAT finds, as rectangles of time and memory
+    that do not overlap.
 
-    For half of the `seconds`, of one core, it looks for offsets of all of them; then, where there was no answer, each
-    may be left out, and it starts from the heuristic's plan, which is the mapping where it finds none better.
+    For half of the `seconds`, of one core, it looks for offsets of all of them; then, where there
+    was no answer, each may be left out, and it starts from the heuristic's plan, which is the
+    mapping where it finds none better.
     """
     from ortools.sat.python import cp_model
 
@@ -53,9 +66,13 @@ def packed_by_cp_sat(program: Program, seconds: float, seed: int = 0) -> Mapping
         model, inside, offsets, spans, places = cp_model.CpModel(), [], [], [], []
         for size, (first, last), at in zip(sizes, program.tensor_live.tolist(), planned.tolist()):
             fits = size <= program.fast_bytes
-            held = model.new_constant(int(fits)) if all_of_them or not fits else model.new_bool_var("")
+            held = (
+                model.new_constant(int(fits)) if all_of_them or not fits else model.new_bool_var("")
+            )
             offset = model.new_int_var(0, max(program.fast_bytes - size, 0), "")
-            spans.append(model.new_optional_fixed_size_interval_var(first, last + 1 - first, held, ""))
+            spans.append(
+                model.new_optional_fixed_size_interval_var(first, last + 1 - first, held, "")
+            )
             places.append(model.new_optional_fixed_size_interval_var(offset, size, held, ""))
             if fits and not all_of_them:
                 model.add_hint(held, at != NO_OFFSET)
@@ -69,13 +86,16 @@ def packed_by_cp_sat(program: Program, seconds: float, seed: int = 0) -> Mapping
         solver.parameters.num_workers, solver.parameters.random_seed = 1, seed
         solver.parameters.max_time_in_seconds = seconds / 2
         if run(solver, model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            at = [solver.value(o) if solver.value(h) else NO_OFFSET for h, o in zip(inside, offsets)]
+            at = [
+                solver.value(o) if solver.value(h) else NO_OFFSET for h, o in zip(inside, offsets)
+            ]
             return mapping_at(program, np.array(at))
     return mapping_at(program, planned)
 
 
 def run_offsets(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
-    """The record of a method on an instance in ``config["seconds"]`` of one core; its return is the share of bytes."""
+    """The record of a method on an instance in ``config["seconds"]`` of one core; its return is the
+    share of bytes."""
     program, seconds = instance_of(instance), config["seconds"]
     if method == "cp-sat":
         return judged(program, packed_by_cp_sat(program, seconds / clock.rate(), seed), exact=False)
@@ -94,7 +114,8 @@ def plan_offsets(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_offsets(profile: str, records: list[Record]) -> Record:
-    """Per instance and over all ``share`` of the bytes that is placed; over all on how many all are, ``whole``."""
+    """Per instance and over all ``share`` of the bytes that is placed; over all on how many all
+    are, ``whole``."""
     entries: list[Row] = []
     shares: dict[str, list[float]] = {}
     for (name, method), group in grouped(records).items():
@@ -103,5 +124,7 @@ def assemble_offsets(profile: str, records: list[Record]) -> Record:
         entries.append(row(name, method, "share", share, n=1))
     for method, values in shares.items():
         entries.append(mean_row("all", method, "share", values))
-        entries.append(row("all", method, "whole", sum(value > 1.0 - 1e-9 for value in values), n=len(values)))
+        entries.append(
+            row("all", method, "whole", sum(value > 1.0 - 1e-9 for value in values), n=len(values))
+        )
     return assembled(entries) | counted(records)

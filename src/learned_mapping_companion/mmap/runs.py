@@ -1,4 +1,5 @@
-"""One run of paper 1: a compiled program mapped by one method, judged by the validator; and the stored trainings.
+"""One run of paper 1: a compiled program mapped by one method, judged by the validator; and the
+stored trainings.
 
 The compiler's own mapping is a method too, ``xla``. It copies more freely than the game allows, so
 its time is the shorter of two: with one copy at a time, as for all others, and with several copies
@@ -14,7 +15,11 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.hardware.copy_engines import shared_copy_latency
-from learned_mapping.hardware.memory_hierarchy import LatencyBreakdown, placed_latency_s, program_latency
+from learned_mapping.hardware.memory_hierarchy import (
+    LatencyBreakdown,
+    placed_latency_s,
+    program_latency,
+)
 from learned_mapping.mmap.mapping import Mapping, claimed_share
 from learned_mapping.mmap.methods import PLANS, solve
 from learned_mapping.mmap.rules.play import Game, mapping_of
@@ -28,13 +33,25 @@ from learned_mapping_companion.table import Record, Row, rows
 
 XLA = "xla"  # The production baseline: the compiler's own mapping.
 LEARNED = (
-    "muzero", "muzero-demonstration", "muzero-no-backup", "muzero-frozen", "search-only", "learning-only",
+    "muzero",
+    "muzero-demonstration",
+    "muzero-no-backup",
+    "muzero-frozen",
+    "search-only",
+    "learning-only",
     "imitation",
-)  # fmt: skip
+)
 """The paper's agent and its controls: they train for minutes to hours, so their runs are long."""
 LEARNING = (
-    "updates", "rounds", "decisions", "own_return", "recent_return", "best_found", "parameters", "compile_s",
-)  # fmt: skip
+    "updates",
+    "rounds",
+    "decisions",
+    "own_return",
+    "recent_return",
+    "best_found",
+    "parameters",
+    "compile_s",
+)
 """Metrics of a training that a record keeps; `mmap.agent.solve` says what each is."""
 DIGEST_LENGTH = 16
 STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
@@ -53,15 +70,24 @@ def num_buffers(name: str) -> int:
     return int(manifest().item(name).facts["buffers"])
 
 
-def plan_run(method: str, instance: str, config: dict[str, Any], seed: int = 0, *, long: bool = False) -> Run:
+def plan_run(
+    method: str, instance: str, config: dict[str, Any], seed: int = 0, *, long: bool = False
+) -> Run:
     """A run of `run_method`; the agent's are `long`. The program's digest is part of its key."""
     config = {**config, "program": program_digest(instance)}
     return Run("mmap.map", method, instance, config, seed, long=long or method in LEARNED)
 
 
-def plan_one_round(instance: str, seconds: float, seed: int = 0, arm: str = "muzero", **settings: Any) -> Run:
+def plan_one_round(
+    instance: str, seconds: float, seed: int = 0, arm: str = "muzero", **settings: Any
+) -> Run:
     """A training in one round, some settings changed, which `model.run_model` performs."""
-    about = {"seconds": seconds, "program": program_digest(instance), "arm": arm, "settings": settings}
+    about = {
+        "seconds": seconds,
+        "program": program_digest(instance),
+        "arm": arm,
+        "settings": settings,
+    }
     return Run("mmap.ablation", "muzero", instance, about, seed, long=True)
 
 
@@ -71,20 +97,23 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
     Args:
       method: any of `mmap.methods`, or `XLA`.
-      config: ``program``, the digest of the compiled one; ``seconds`` or ``samples``; ``keep``, to have the mapping;
-        ``games``, how many games from all along a training to have.
+      config: ``program``, the digest of the compiled one; ``seconds`` or ``samples``; ``keep``, to
+        have the mapping; ``games``, how many games from all along a training to have.
 
     Returns:
-      The record. Of a game it has ``actions``, a digit per buffer, which `replayed` plays. Of the agent it has the
-      metrics of `LEARNING`, the learning curve ``log`` and ``stages`` (number, return and latency of games from all
-      along the training); ``games`` are stages with their actions, evenly spread over them.
+      The record. Of a game it has ``actions``, a digit per buffer, which `replayed` plays. Of the
+      agent it has the metrics of `LEARNING`, the learning curve ``log`` and ``stages`` (number,
+      return and latency of games from all along the training); ``games`` are stages with their
+      actions, evenly spread over them.
 
     Raises:
       InputError: the program is not the one that the run was planned for.
     """
     program, compiler = load(instance)
     if program.digest[:DIGEST_LENGTH] != config.get("program", program.digest[:DIGEST_LENGTH]):
-        raise InputError(instance, "digest", "is not the manifest's; `lmap data verify compiled` says more")
+        raise InputError(
+            instance, "digest", "is not the manifest's; `lmap data verify compiled` says more"
+        )
     if method == XLA:
         return compiler_record(program, compiler)
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
@@ -101,7 +130,8 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 
 def searcher_record(program: Program, result: Any, *, exact: bool = True) -> dict[str, Any]:
-    """The record of a method's `Result` on a program, with the actions where its mapping is a game, an `exact` one."""
+    """The record of a method's `Result` on a program, with the actions where its mapping is a game,
+    an `exact` one."""
     return judged(program, result.solution, exact=exact) | {
         "resets": result.metrics["resets"],
         "samples": result.samples,
@@ -153,7 +183,11 @@ def compiler_record(program: Program, mapping: Mapping) -> dict[str, Any]:
         "judged": False,
         "valid": False,
         "violations": [],
-        "costs": {"return": claimed_share(program, mapping), "saving_s": saving, "latency_s": best.total_s},
+        "costs": {
+            "return": claimed_share(program, mapping),
+            "saving_s": saving,
+            "latency_s": best.total_s,
+        },
         "slow_s": float(program.slow_s.sum()),
         "stalls": _stalls(best),
         "serial_latency_s": serial.total_s,
@@ -172,15 +206,27 @@ def learning_rows(instance: str, method: str, outcomes: list[Record]) -> list[Ro
     if any("updates" not in result for result in outcomes):  # some records of PPO count games alone
         played = float(min((result["samples"] for result in outcomes), default=0))
         return rows(instance, method, {"games": played}, n=len(outcomes)) if method == "ppo" else []
-    least = {"games": min(r["samples"] for r in outcomes), "updates": min(r["updates"] for r in outcomes)}
+    least = {
+        "games": min(r["samples"] for r in outcomes),
+        "updates": min(r["updates"] for r in outcomes),
+    }
     if all("decisions" in r for r in outcomes):
-        least["games_worth"] = min(r["decisions"] / decisions_of(instance, r.get("actions")) for r in outcomes)
-    return rows(instance, method, {metric: float(value) for metric, value in least.items()}, n=len(outcomes))
+        least["games_worth"] = min(
+            r["decisions"] / decisions_of(instance, r.get("actions")) for r in outcomes
+        )
+    return rows(
+        instance, method, {metric: float(value) for metric, value in least.items()}, n=len(outcomes)
+    )
 
 
 def decisions_of(instance: str, actions: str | None) -> int:
-    """The number of decisions of a game that had a choice; of unknown actions, as many as buffers."""
-    return num_buffers(instance) if actions is None else max(len(decision_starts(instance, actions)), 1)
+    """The number of decisions of a game that had a choice; of unknown actions, as many as
+    buffers."""
+    return (
+        num_buffers(instance)
+        if actions is None
+        else max(len(decision_starts(instance, actions)), 1)
+    )
 
 
 @functools.lru_cache(maxsize=256)
@@ -195,7 +241,9 @@ def decision_starts(instance: str, actions: str) -> np.ndarray:
 
 def learned(table: Record) -> list[Row]:
     """The rows of `learning_rows` in a result."""
-    return [entry for entry in table["rows"] if entry["metric"] in ("games", "games_worth", "updates")]
+    return [
+        entry for entry in table["rows"] if entry["metric"] in ("games", "games_worth", "updates")
+    ]
 
 
 def counted(records: list[Record]) -> dict[str, int]:

@@ -1,9 +1,11 @@
-"""Paper 1's Figure 6 and Table 5: whether a larger return means fewer cycles, by the compiler's own count.
+"""Paper 1's Figure 6 and Table 5: whether a larger return means fewer cycles, by the compiler's own
+count.
 
-As in the paper, ten games from all along one training of the agent, on the programs that gain most by it and those that
-gain least: of those in `mmap.compiler`, by the compiler's cycles. The compiler prices each game's mapping; the wait for
-late copies is added, as there. Early games are near random and can make Pearson's correlation alone. Beside it stand
-Spearman's, and Pearson's of the games near the best one.
+As in the paper, ten games from all along one training of the agent, on the programs that gain most
+by it and those that gain least: of those in `mmap.compiler`, by the compiler's cycles. The compiler
+prices each game's mapping; the wait for late copies is added, as there. Early games are near random
+and can make Pearson's correlation alone. Beside it stand Spearman's, and Pearson's of the games
+near the best one.
 """
 
 from collections.abc import Sequence
@@ -27,10 +29,13 @@ NEAR = 0.05
 
 
 def groups(profile: str) -> dict[str, str]:
-    """Program -> ``best`` or ``worst``, by the agent's speedups in the result of `mmap.compiler`; none without it."""
+    """Program -> ``best`` or ``worst``, by the agent's speedups in the result of `mmap.compiler`;
+    none without it."""
     table = results.stored("mmap.compiler", profile)
     speedups = results.select(table, method=AGENT, metric="speedup_stalled") if table else []
-    ranked = sorted((r for r in speedups if r["instance"] != "all"), key=lambda r: r["value"], reverse=True)
+    ranked = sorted(
+        (r for r in speedups if r["instance"] != "all"), key=lambda r: r["value"], reverse=True
+    )
     names = [entry["instance"] for entry in ranked]
     return dict.fromkeys(names[:ENDS], "best") | dict.fromkeys(names[ENDS:][-ENDS:], "worst")
 
@@ -45,23 +50,33 @@ def plan_fig6(profile: str, seeds: int) -> list[Run]:
     seconds, names = AGENT_SECONDS.get(profile), list(groups(profile))
     if seconds is None:
         return []
-    priced = [price_run(AGENT, name, {"seconds": seconds, "game": game}) for name in names for game in range(GAMES)]
+    priced = [
+        price_run(AGENT, name, {"seconds": seconds, "game": game})
+        for name in names
+        for game in range(GAMES)
+    ]
     return [*(training_run(name, seconds) for name in names), *priced]
 
 
 def games_of(instance: str, seconds: float) -> list[list]:
-    """Number, return, latency in seconds and actions of the games that a training kept; raises `InputError` where it
-    has not run."""
+    """Number, return, latency in seconds and actions of the games that a training kept; raises
+    `InputError` where it has not run."""
     record = read_record(results.runs_path("mmap.fig6", "full"), training_run(instance, seconds))
     if record is None:
-        raise InputError(instance, AGENT, "is not yet run: `lmap make mmap.fig6 --profile full --long` trains it")
+        raise InputError(
+            instance, AGENT, "is not yet run: `lmap make mmap.fig6 --profile full --long` trains it"
+        )
     return record["result"]["games"]
 
 
 def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
     """Return and cycles of each game, and how the two go together on each program."""
-    trained = {record["instance"]: record["result"] for record in records if "game" not in record["config"]}
-    priced = by((r for r in records if "game" in r["config"] and not r["result"]["failed"]), "instance")
+    trained = {
+        record["instance"]: record["result"] for record in records if "game" not in record["config"]
+    }
+    priced = by(
+        (r for r in records if "game" in r["config"] and not r["result"]["failed"]), "instance"
+    )
     entries: list[Row] = []
     for name, group in groups(profile).items():
         prices = {r["config"]["game"]: r["result"] for r in priced.get(name, ())}
@@ -72,7 +87,18 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
             for i, (number, value, *_) in enumerate(trained[name]["games"])
         }
         for number, (value, cycles, _) in games.items():
-            entries.append(row(name, AGENT, "cycles", cycles, n=1, group=group, game=number, **{"return": value}))
+            entries.append(
+                row(
+                    name,
+                    AGENT,
+                    "cycles",
+                    cycles,
+                    n=1,
+                    group=group,
+                    game=number,
+                    **{"return": value},
+                )
+            )
         points = np.array(list(games.values()))
         entries += correlations(name, group, points)
         entries += runs.learning_rows(name, AGENT, [trained[name]])
@@ -80,8 +106,9 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
 
 
 def correlations(name: str, group: str, points: np.ndarray) -> list[Row]:
-    """Correlations of points (return, cycles, cycles without the wait for late copies) [games, 3]: of the first two,
-    also where the return is within `NEAR` of the largest, and of the first and the last."""
+    """Correlations of points (return, cycles, cycles without the wait for late copies) [games, 3]:
+    of the first two, also where the return is within `NEAR` of the largest, and of the first and
+    the last."""
     from scipy.stats import rankdata
 
     value, cycles, unstalled = points.T
@@ -91,14 +118,19 @@ def correlations(name: str, group: str, points: np.ndarray) -> list[Row]:
         "rank_correlation": pearson(rankdata(value), rankdata(cycles)),
         "unstalled_correlation": pearson(value, unstalled),
     }
-    entries, both = rows(name, AGENT, numbers, n=len(points), group=group), pearson(value[near], cycles[near])
+    entries, both = (
+        rows(name, AGENT, numbers, n=len(points), group=group),
+        pearson(value[near], cycles[near]),
+    )
     return [*entries, row(name, AGENT, "near_correlation", both, n=int(near.sum()), group=group)]
 
 
 def assemble_table5(profile: str, records: Sequence[Record]) -> Record:
     """The correlations of `mmap.fig6` beside the agent's speedups in `mmap.compiler`."""
     figure, table = results.load("mmap.fig6", profile), results.stored("mmap.compiler", profile)
-    entries = [entry for entry in figure["rows"] if entry["metric"].endswith("correlation")] + runs.learned(figure)
+    entries = [
+        entry for entry in figure["rows"] if entry["metric"].endswith("correlation")
+    ] + runs.learned(figure)
     for name in dict.fromkeys(entry["instance"] for entry in entries) if table else ():
         [speed] = results.select(table, instance=name, method=AGENT, metric="speedup_stalled")
         entries.append(speed | {"metric": "speedup"})

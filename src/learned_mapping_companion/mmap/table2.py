@@ -1,9 +1,11 @@
-"""Paper 1's Table 2 and Figures 5 and 7: every method on four compiled programs, for equal CPU seconds on one core.
+"""Paper 1's Table 2 and Figures 5 and 7: every method on four compiled programs, for equal CPU
+seconds on one core.
 
-There are two clocks. Every search has the short one. The agent has the long one alone, and so have its rivals where a
-run of that length is stored. Two searches are compared for equal seconds only, but for random play, which has the short
-clock beside the agent too. Any rival whose mean is larger by the short clock, where more seeds have run, counts by
-that: a row is of the clock with the larger mean.
+There are two clocks. Every search has the short one. The agent has the long one alone, and so have
+its rivals where a run of that length is stored. Two searches are compared for equal seconds only,
+but for random play, which has the short clock beside the agent too. Any rival whose mean is larger
+by the short clock, where more seeds have run, counts by that: a row is of the clock with the larger
+mean.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,11 +17,23 @@ from learned_mapping.mmap.agent import config as agent_config
 from learned_mapping_companion import results, statistics
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.mmap import runs
-from learned_mapping_companion.table import Record, Row, assembled, from_part, grouped, interval_row, mean_row, row
+from learned_mapping_companion.table import (
+    Record,
+    Row,
+    assembled,
+    from_part,
+    grouped,
+    interval_row,
+    mean_row,
+    row,
+)
 
 WORKLOADS = (
-    "alexnet_train_batch_32", "wavenet_coherent_batch32", "AlphaTensor", "tensor2tensor_transformer_bf16",
-)  # fmt: skip
+    "alexnet_train_batch_32",
+    "wavenet_coherent_batch32",
+    "AlphaTensor",
+    "tensor2tensor_transformer_bf16",
+)
 """The paper's four programs, by its names; ours are compiled from models of our own."""
 QUICK_WORKLOADS = ("alexnet_train_batch_32", "rnn_0")
 EVOLUTION = ("evolution-logits", "evolution-policy", "evolution-warm")
@@ -28,11 +42,20 @@ BEST_EVOLUTION = "evolution-best"
 MODEL_FREE = "ppo"
 """The control that learns without search or model, for as long as the agent."""
 METHODS = (
-    "random", "greedy", "greedy-tuned", "heuristic", *EVOLUTION, "edit-search", "edit-search-repeats",
-    MODEL_FREE, "muzero", "muzero-demonstration",
-)  # fmt: skip
+    "random",
+    "greedy",
+    "greedy-tuned",
+    "heuristic",
+    *EVOLUTION,
+    "edit-search",
+    "edit-search-repeats",
+    MODEL_FREE,
+    "muzero",
+    "muzero-demonstration",
+)
 IN_WINDOWS = ("muzero-frozen", "learning-only")
-"""Besides, where the agent plays windows and merges them into its best game: without learning, and without search."""
+"""Besides, where the agent plays windows and merges them into its best game: without learning, and
+without search."""
 CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random", MODEL_FREE)
 """Methods that these are compared with:"""
 CONTRASTED = ("muzero", "muzero-demonstration", "edit-search", "edit-search-repeats")
@@ -43,22 +66,31 @@ SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7
 LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *runs.LEARNED)
 """Methods that may run by the long clock."""
 TWICE = ("evolution-logits", "muzero")
-"""Methods that the paper compares: twice the seeds on short programs, where evolution varies most."""
+"""Methods that the paper compares: twice the seeds on short programs, where evolution varies
+most."""
 EARLY = 0.2
 """The share of a training that counts as early."""
 LARGE = 3000
 NEAR, SAME, FEW = 0.01, 1e-4, 5
-"""Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how few say nothing."""
+"""Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how
+few say nothing."""
 Returns = dict[str, dict[str, list[float]]]
 CURVE_POINTS = 40
 BOTH = "muzero"
 """The agent of Figure 7, which searches and learns, in one round."""
 ALONE = ("muzero-frozen", "search-only", "learning-only", "imitation", MODEL_FREE)
-"""Its other arms: the untrained network, the paper's two, one that imitates its best game, and one that learns from
-games alone."""
-ABLATED = ("alexnet_train_batch_32", "mlperf_ssd", "vgg16_train_batch_32", "inference_vit", *WORKLOADS[1:])
-"""Its programs: the paper's AlexNet, one of the smallest on which the compiler leaves half of the saving, one of
-AlexNet's kind, and one with attention; and the three long ones of Table 2, in windows."""
+"""Its other arms: the untrained network, the paper's two, one that imitates its best game, and one
+that learns from games alone."""
+ABLATED = (
+    "alexnet_train_batch_32",
+    "mlperf_ssd",
+    "vgg16_train_batch_32",
+    "inference_vit",
+    *WORKLOADS[1:],
+)
+"""Its programs: the paper's AlexNet, one of the smallest on which the compiler leaves half of the
+saving, one of AlexNet's kind, and one with attention; and the three long ones of Table 2, in
+windows."""
 ABLATION_SECONDS, ABLATION_SEEDS = 300.0, 3
 """CPU seconds of each of its arms, and at most so many seeds."""
 
@@ -73,9 +105,11 @@ def seconds_for(profile: str, instance: str) -> tuple[float, float]:
 
 
 def plan_table2(profile: str, seeds: int) -> list[Run]:
-    """Every method on every program by its clocks, those without randomness once; the compiler's mapping.
+    """Every method on every program by its clocks, those without randomness once; the compiler's
+    mapping.
 
-    Runs by the long clock are `Run.long`; in ``quick`` there are none, and the agent does not take part.
+    Runs by the long clock are `Run.long`; in ``quick`` there are none, and the agent does not take
+    part.
     """
     planned = [runs.plan_run(runs.XLA, instance, {}) for instance in workloads(profile)]
     for instance in workloads(profile):
@@ -89,15 +123,19 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
                 twice = profile != "quick" and method in TWICE and not windows
                 repeats = seeds * (1 + twice) if mmap_methods.METHODS[method].random else 1
                 config, more = {"seconds": seconds}, {"long": seconds >= long > short}
-                planned += [runs.plan_run(method, instance, config, seed, **more) for seed in range(repeats)]
+                planned += [
+                    runs.plan_run(method, instance, config, seed, **more) for seed in range(repeats)
+                ]
     return planned
 
 
 def assemble_table2(profile: str, records: list[Record]) -> Record:
-    """Returns, latencies, speedups and games per program and method; over all programs; searches against others.
+    """Returns, latencies, speedups and games per program and method; over all programs; searches
+    against others.
 
-    ``best_found`` is the return of the best game that a learner met, put together of windows or its own; ``speedup`` is
-    over the compiler's mapping. Numbers over seeds are means. Of all mappings of a program there are `near_rows`.
+    ``best_found`` is the return of the best game that a learner met, put together of windows or its
+    own; ``speedup`` is over the compiler's mapping. Numbers over seeds are means. Of all mappings
+    of a program there are `near_rows`.
     """
     entries: list[Row] = []
     groups = {key: better(group) for key, group in grouped(records).items()}
@@ -111,20 +149,34 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
             (baseline,) = groups[key[0], runs.XLA]
             speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
             entries.append(mean_row(*key, "speedup", speeds, baseline=runs.XLA))
-        spent = {name: [float(result[name]) for result in outcomes] for name in ("samples", "seconds")}
+        spent = {
+            name: [float(result[name]) for result in outcomes] for name in ("samples", "seconds")
+        }
         entries += [mean_row(*key, metric, values) for metric, values in spent.items()]
         entries += best_found_rows(*key, outcomes)
     for name in dict.fromkeys(record["instance"] for record in records):
-        entries += near_rows(name, [r["result"] for r in records if r["instance"] == name and r["result"]["judged"]])
+        entries += near_rows(
+            name, [r["result"] for r in records if r["instance"] == name and r["result"]["judged"]]
+        )
     returns = returns_of(groups.values())
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
-            count, rule = sum(map(len, scores.values())), returns["greedy-tuned"] if method != runs.XLA else None
-            entries.append(interval_row("all", method, "return", statistics.mean_over_tasks(scores), n=count))
+            count, rule = (
+                sum(map(len, scores.values())),
+                returns["greedy-tuned"] if method != runs.XLA else None,
+            )
+            entries.append(
+                interval_row("all", method, "return", statistics.mean_over_tasks(scores), n=count)
+            )
             if rule is not None:  # the compiler does not keep to the game's rules
                 value = statistics.probability_of_improvement(scores, rule)
-                ends, more = statistics.improvement_interval(scores, rule), {"n": count, "baseline": "greedy-tuned"}
-                entries.append(interval_row("all", method, "improvement_probability", (value, *ends), **more))
+                ends, more = (
+                    statistics.improvement_interval(scores, rule),
+                    {"n": count, "baseline": "greedy-tuned"},
+                )
+                entries.append(
+                    interval_row("all", method, "improvement_probability", (value, *ends), **more)
+                )
     short, long = clocks(profile, records)
     for method in CONTRASTED:
         everywhere = len(long.get(method, ())) >= len(short.get(method, ()))
@@ -133,10 +185,11 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
 
 
 def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
-    """Method -> program -> returns of its runs by the short clock, and by the long one with what needs no clock.
+    """Method -> program -> returns of its runs by the short clock, and by the long one with what
+    needs no clock.
 
-    Of the evolutions only the one that leads by the short clock need run by the long one. The others count as they are,
-    and so does that one where its mean is larger by the short clock.
+    Of the evolutions only the one that leads by the short clock need run by the long one. The
+    others count as they are, and so does that one where its mean is larger by the short clock.
     """
     long_clocks = {SECONDS[profile][1], SECONDS_LARGE[profile][1]} - {SECONDS[profile][0]}
     ran_long = [record["config"].get("seconds") in long_clocks for record in records]
@@ -144,7 +197,10 @@ def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
     long = [record for record, ran in zip(records, ran_long) if ran or record["method"] not in LONG]
     by_short, by_long = returns_of(grouped(short).values()), returns_of(grouped(long).values())
     leaders = {
-        name: max((v for v in EVOLUTION if name in by_short.get(v, {})), key=lambda v: np.mean(by_short[v][name]))
+        name: max(
+            (v for v in EVOLUTION if name in by_short.get(v, {})),
+            key=lambda v: np.mean(by_short[v][name]),
+        )
         for name in {name for variant in EVOLUTION for name in by_short.get(variant, {})}
     }
     for name, leader in leaders.items():
@@ -152,7 +208,11 @@ def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
             if name not in by_long.get(leader, {}):
                 by_long.get(variant, {}).pop(name, None)
             else:
-                scores = [clock[variant][name] for clock in (by_long, by_short) if name in clock.get(variant, {})]
+                scores = [
+                    clock[variant][name]
+                    for clock in (by_long, by_short)
+                    if name in clock.get(variant, {})
+                ]
                 if scores:
                     by_long.setdefault(variant, {})[name] = max(scores, key=np.mean)
     return by_short, by_long
@@ -172,11 +232,15 @@ def better(group: Sequence[Record]) -> list[Record]:
     by_clock: dict[float, list[Record]] = {}
     for record in group:
         by_clock.setdefault(record["config"].get("seconds", 0.0), []).append(record)
-    return max(by_clock.values(), key=lambda mine: np.mean([r["result"]["costs"].get("return", 0.0) for r in mine]))
+    return max(
+        by_clock.values(),
+        key=lambda mine: np.mean([r["result"]["costs"].get("return", 0.0) for r in mine]),
+    )
 
 
 def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
-    """The row ``return`` of a method's records on a program, with its curves over CPU seconds and over games."""
+    """The row ``return`` of a method's records on a program, with its curves over CPU seconds and
+    over games."""
     outcomes = [record["result"] for record in group]
     extra: Record = {"program": group[0]["config"]["program"]}
     curves = [result.get("curve", {"x": ()}) for result in outcomes]
@@ -188,13 +252,18 @@ def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
 
 
 def near_rows(instance: str, outcomes: Sequence[Record]) -> list[Row]:
-    """Whether the return tells the faster of good mappings: of those within `NEAR` of the best return ``near_rank``,
-    the rank correlation of return and latency, and of those within `SAME` ``near_spread``, by which share the slowest
-    takes longer than the fastest; None where fewer than `FEW` are there."""
+    """Whether the return tells the faster of good mappings: of those within `NEAR` of the best
+    return ``near_rank``, the rank correlation of return and latency, and of those within `SAME`
+    ``near_spread``, by which share the slowest takes longer than the fastest; None where fewer than
+    `FEW` are there."""
     from scipy.stats import spearmanr
 
-    points = np.array([[r["costs"]["return"], r["costs"]["latency_s"]] for r in outcomes if r["valid"]]).reshape(-1, 2)
-    near, same = (points[points[:, 0] >= points[:, 0].max(initial=0.0) - width] for width in (NEAR, SAME))
+    points = np.array(
+        [[r["costs"]["return"], r["costs"]["latency_s"]] for r in outcomes if r["valid"]]
+    ).reshape(-1, 2)
+    near, same = (
+        points[points[:, 0] >= points[:, 0].max(initial=0.0) - width] for width in (NEAR, SAME)
+    )
     varied = len(near) >= FEW and np.ptp(near, axis=0).all()
     rank = spearmanr(near[:, 0], near[:, 1]).statistic if varied else None
     spread = float(np.ptp(same[:, 1]) / same[:, 1].min()) if len(same) >= FEW else None
@@ -205,31 +274,45 @@ def near_rows(instance: str, outcomes: Sequence[Record]) -> list[Row]:
 
 
 def best_found_rows(instance: str, method: str, outcomes: Sequence[Record]) -> list[Row]:
-    """The row ``best_found`` of a learner's results on a program, with its curve over CPU seconds, and the row
-    ``best_found_early``, after `EARLY` of them; none of others."""
-    logs = [[look for look in result.get("log", ()) if look["best_found"] is not None] for result in outcomes]
+    """The row ``best_found`` of a learner's results on a program, with its curve over CPU seconds,
+    and the row ``best_found_early``, after `EARLY` of them; none of others."""
+    logs = [
+        [look for look in result.get("log", ()) if look["best_found"] is not None]
+        for result in outcomes
+    ]
     if not all(logs):
         return []
     curves = [{"x": [r["cpu_s"] for r in log], "y": [r["best_found"] for r in log]} for log in logs]
     last, early = [float(result["best_found"]) for result in outcomes], []
     for curve, result in zip(curves, outcomes):
-        early.append(max((y for x, y in zip(*curve.values()) if x <= EARLY * result["seconds"]), default=0.0))
+        early.append(
+            max((y for x, y in zip(*curve.values()) if x <= EARLY * result["seconds"]), default=0.0)
+        )
     shown = mean_row(instance, method, "best_found", last, curve=mean_curve(curves, "x", "s"))
     return [shown, mean_row(instance, method, "best_found_early", early)]
 
 
 def contrasts(returns: Returns, method: str) -> list[Row]:
-    """Rows ``ratio`` and ``difference`` of mean returns of a method and each of `CONTRASTS` that is there, per program
-    and over all, with 95% bootstrap intervals, and ``ahead``, the share of programs on which the mean is larger."""
+    """Rows ``ratio`` and ``difference`` of mean returns of a method and each of `CONTRASTS` that is
+    there, per program and over all, with 95% bootstrap intervals, and ``ahead``, the share of
+    programs on which the mean is larger."""
     entries: list[Row] = []
     for baseline in CONTRASTS:
         if baseline == method:
             continue
-        theirs = best_evolution(returns) if baseline == BEST_EVOLUTION else returns.get(baseline, {})
+        theirs = (
+            best_evolution(returns) if baseline == BEST_EVOLUTION else returns.get(baseline, {})
+        )
         shared = [name for name in returns.get(method, {}) if name in theirs]
-        everywhere = [("all", shared)] if {*shared} == {name for scores in returns.values() for name in scores} else []
+        everywhere = (
+            [("all", shared)]
+            if {*shared} == {name for scores in returns.values() for name in scores}
+            else []
+        )
         for instance, names in [*((name, [name]) for name in shared), *everywhere]:
-            ours, against = ({name: scores[name] for name in names} for scores in (returns[method], theirs))
+            ours, against = (
+                {name: scores[name] for name in names} for scores in (returns[method], theirs)
+            )
             more = {"baseline": baseline, "n": sum(map(len, ours.values()))}
             both = {"ratio": statistics.mean_ratio, "difference": statistics.mean_difference}
             for metric, contrast in both.items():
@@ -251,22 +334,32 @@ def best_evolution(returns: Returns) -> dict[str, list[float]]:
 
 
 def assemble_fig5(profile: str, records: list[Record]) -> Record:
-    """The best return so far over CPU seconds (metric ``return``) and over games (``return_by_games``): the curves of
-    the runs of `mmap.table2`. ``lead`` is how far a method ends above the best evolution, by `LARGE`; its interval
-    is the widest that the programs' allow."""
+    """The best return so far over CPU seconds (metric ``return``) and over games
+    (``return_by_games``): the curves of the runs of `mmap.table2`. ``lead`` is how far a method
+    ends above the best evolution, by `LARGE`; its interval is the widest that the programs'
+    allow."""
     table, entries = results.load("mmap.table2", profile), list[Row]()
     for entry in results.select(table, metric="return"):
         if "curve" in entry:
             plain = {key: value for key, value in entry.items() if key != "games_curve"}
-            entries += [plain, {**plain, "metric": "return_by_games", "curve": entry["games_curve"]}]
+            entries += [
+                plain,
+                {**plain, "metric": "return_by_games", "curve": entry["games_curve"]},
+            ]
     entries += runs.learned(table)
     leads: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     for entry in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
         if entry["instance"] != "all":
             size = "large" if runs.num_buffers(entry["instance"]) > LARGE else "small"
-            leads.setdefault((size, entry["method"]), []).append((entry["value"], entry["low"], entry["high"]))
+            leads.setdefault((size, entry["method"]), []).append(
+                (entry["value"], entry["low"], entry["high"])
+            )
     for key, values in leads.items():
-        entries.append(interval_row(*key, "lead", np.mean(values, axis=0), n=len(values), baseline=BEST_EVOLUTION))
+        entries.append(
+            interval_row(
+                *key, "lead", np.mean(values, axis=0), n=len(values), baseline=BEST_EVOLUTION
+            )
+        )
     return from_part(table, entries)
 
 
@@ -287,24 +380,32 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_fig7(profile: str, records: list[Record]) -> Record:
-    """Returns with their curves over CPU seconds and games, games, updates and ``best_found`` (the best game met by
-    whatever means, windows included) of all arms, and `moves_per_game`. For
-    the agent and each other arm ``by_games`` of both, the ``baseline`` being the other: their returns when both have
-    played as many games as the slower run of the two; and ``by_moves``, when both have made as many moves in all."""
+    """Returns with their curves over CPU seconds and games, games, updates and ``best_found`` (the
+    best game met by whatever means, windows included) of all arms, and `moves_per_game`. For
+    the agent and each other arm ``by_games`` of both, the ``baseline`` being the other: their
+    returns when both have played as many games as the slower run of the two; and ``by_moves``, when
+    both have made as many moves in all."""
     entries: list[Row] = []
     groups = grouped(records)
     for key, group in groups.items():
-        entries += [return_row(*key, group), *runs.learning_rows(*key, [record["result"] for record in group])]
+        entries += [
+            return_row(*key, group),
+            *runs.learning_rows(*key, [record["result"] for record in group]),
+        ]
         entries.append(mean_row(*key, "moves_per_game", [moves_per_game(key[1])] * len(group)))
         if all("best_found" in record["result"] for record in group):
-            entries.append(mean_row(*key, "best_found", [record["result"]["best_found"] for record in group]))
+            entries.append(
+                mean_row(*key, "best_found", [record["result"]["best_found"] for record in group])
+            )
     for name, arm in groups:
         both = {one: groups.get((name, one), []) for one in (arm, BOTH)}
         if arm not in ALONE or not both[BOTH]:
             continue
         for metric in ("by_games", "by_moves"):
             weight = {one: moves_per_game(one) if metric == "by_moves" else 1.0 for one in both}
-            shared = min(r["result"]["samples"] * weight[one] for one, group in both.items() for r in group)
+            shared = min(
+                r["result"]["samples"] * weight[one] for one, group in both.items() for r in group
+            )
             if not shared:  # one of them has not finished a game
                 continue
             for one, other in ((arm, BOTH), (BOTH, arm)):
@@ -314,8 +415,8 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
 
 
 def moves_per_game(arm: str) -> float:
-    """Moves in the game itself for each whole game, in games' worth: search alone looks at one for every simulation,
-    the learned model costs none."""
+    """Moves in the game itself for each whole game, in games' worth: search alone looks at one for
+    every simulation, the learned model costs none."""
     return 1.0 + agent_config.WHOLE.simulations if arm == "search-only" else 1.0
 
 
@@ -325,13 +426,23 @@ def best_after(curve: Record, games: float) -> float:
 
 
 def mean_curve(curves: Sequence[Record], key: str, unit: str) -> Record:
-    """The best return so far: mean, least and most over the seeds, at places even in the logarithm; `key` and `unit` of
-    the places are ``x`` and s, or ``samples`` and games."""
-    first = max(1e-3, *(curve[key][0] for curve in curves))  # nothing has ended yet after the first move of a long game
+    """The best return so far: mean, least and most over the seeds, at places even in the logarithm;
+    `key` and `unit` of the places are ``x`` and s, or ``samples`` and games."""
+    # nothing has ended yet after the first move of a long game
+    first = max(1e-3, *(curve[key][0] for curve in curves))
     last = max(max(curve[key][-1] for curve in curves), first * 1.01)
     x = np.geomspace(first, last, CURVE_POINTS)
     x[-1] = last
-    y = np.array([np.array(c["y"])[np.maximum(np.searchsorted(c[key], x, side="right") - 1, 0)] for c in curves])
+    y = np.array(
+        [
+            np.array(c["y"])[np.maximum(np.searchsorted(c[key], x, side="right") - 1, 0)]
+            for c in curves
+        ]
+    )
     shown = {"y": y.mean(axis=0), "low": y.min(axis=0), "high": y.max(axis=0)}
     places = [round(float(v), 5) for v in x]
-    return {"x": places, **{name: [round(float(v), 6) for v in line] for name, line in shown.items()}, "x_unit": unit}
+    return {
+        "x": places,
+        **{name: [round(float(v), 6) for v in line] for name, line in shown.items()},
+        "x_unit": unit,
+    }

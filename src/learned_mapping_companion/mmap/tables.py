@@ -1,7 +1,8 @@
 """Paper 1's smaller tables: random play with Drop-backup and without, proven bounds, a long search.
 
-Without Drop-backup a dead end ends the game with a return of 0 (section 4.3.2). Up to the first dead end both games are
-the same, so one set of games tells both: a game is lost if it meets a dead end at all.
+Without Drop-backup a dead end ends the game with a return of 0 (section 4.3.2). Up to the first
+dead end both games are the same, so one set of games tells both: a game is lost if it meets a dead
+end at all.
 """
 
 from typing import Any
@@ -29,7 +30,8 @@ BOUND_SECONDS = {"quick": 20.0, "full": 120.0, "paper": 3600.0}
 QUICK_PROGRAMS = ("mlperf_dlrm_batch_8192", "rnn_2", "alexnet_train_batch_32")
 RANDOM_GAMES = {"quick": 40, "full": 400, "paper": 4000}
 TRAINED, TRAINED_SEEDS = "mlperf_dlrm_batch_8192", 3
-"""The program, and seeds, of trainings with and without Drop-backup: random play meets most dead ends there."""
+"""The program, and seeds, of trainings with and without Drop-backup: random play meets most dead
+ends there."""
 ARMS = ("muzero", "muzero-no-backup")
 
 
@@ -48,9 +50,16 @@ def levels() -> dict[str, dict[str, float]]:
     """Program of a stored training -> returns of tuned rule, best evolution and bound."""
     table2, by_program = results.load("mmap.table2"), {}
     for name in {record["program"] for record in runs.trainings()}:
-        known = {entry["method"]: entry["value"] for entry in results.select(table2, instance=name, metric="return")}
-        best = max((method for method in known if method.startswith("evolution")), key=known.__getitem__)
-        by_program[name] = {method: known[method] for method in ("greedy-tuned", best)} | {"bound": proven()[name]}
+        known = {
+            entry["method"]: entry["value"]
+            for entry in results.select(table2, instance=name, metric="return")
+        }
+        best = max(
+            (method for method in known if method.startswith("evolution")), key=known.__getitem__
+        )
+        by_program[name] = {method: known[method] for method in ("greedy-tuned", best)} | {
+            "bound": proven()[name]
+        }
     return by_program
 
 
@@ -65,7 +74,16 @@ def programs_table() -> Html:
     rows = []
     for name, p in ((name, workload(name)) for name in workloads("full")):
         times = p.slow_s.sum() * 1e3, p.possible_saving_s * 1e3
-        rows.append((name, p.num_buffers, p.num_instructions, p.num_alias_groups, p.fast_bytes / 2**20, *times))
+        rows.append(
+            (
+                name,
+                p.num_buffers,
+                p.num_instructions,
+                p.num_alias_groups,
+                p.fast_bytes / 2**20,
+                *times,
+            )
+        )
     return listing("The four programs", head, rows)
 
 
@@ -77,11 +95,17 @@ def stored_mapping(artifact_id: str) -> tuple[Program, Mapping]:
 
 
 def run_bound(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A proven upper bound on a program's return: ``bound-lp`` by linear, ``bound`` by integer programming."""
+    """A proven upper bound on a program's return: ``bound-lp`` by linear, ``bound`` by integer
+    programming."""
     program = workload(instance)
-    bound = upper_bound(program) if method == "bound-lp" else integer_bound(program, seconds=config["seconds"])
+    bound = (
+        upper_bound(program)
+        if method == "bound-lp"
+        else integer_bound(program, seconds=config["seconds"])
+    )
     return {"return": bound.value} | {
-        name: getattr(bound, name) for name in ("saving_s", "exact", "variables", "constraints", "seconds")
+        name: getattr(bound, name)
+        for name in ("saving_s", "exact", "variables", "constraints", "seconds")
     }
 
 
@@ -96,14 +120,17 @@ def plan_bound(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_bound(profile: str, records: list[Record]) -> Record:
-    """The bounds, and how many percent of the tighter one every method of `mmap.table2` stays below it."""
+    """The bounds, and how many percent of the tighter one every method of `mmap.table2` stays below
+    it."""
     table2 = results.load("mmap.table2", profile)
     entries: list[Row] = []
     bounds: dict[str, float] = {}
     for record in records:
         key, result = (record["instance"], record["method"]), record["result"]
         extra = {name: result[name] for name in ("exact", "variables", "constraints")}
-        entries.append(row(*key, "return", result["return"], n=1, program=record["config"]["program"], **extra))
+        entries.append(
+            row(*key, "return", result["return"], n=1, program=record["config"]["program"], **extra)
+        )
         entries.append(row(*key, "seconds", result["seconds"], n=1))
         if record["method"] == "bound":
             bounds[record["instance"]] = result["return"]
@@ -111,7 +138,11 @@ def assemble_bound(profile: str, records: list[Record]) -> Record:
         bound = bounds.get(entry["instance"], 0.0)
         if bound > 0 and entry["method"] != "xla":  # which does not follow the game's rules
             gap = [100.0 * (1.0 - entry[end] / bound) for end in ("value", "high", "low")]
-            entries.append(table.interval_row(entry["instance"], entry["method"], "gap_percent", gap, n=entry["n"]))
+            entries.append(
+                table.interval_row(
+                    entry["instance"], entry["method"], "gap_percent", gap, n=entry["n"]
+                )
+            )
     return table.from_part(table2, entries + runs.learned(table2))
 
 
@@ -128,7 +159,10 @@ def assemble_fig1(profile: str, records: list[Record]) -> Record:
     about = {"program": record["config"]["program"], "mapping": result["mapping"]}
     compiler = runs.compiler_record(*load(record["instance"]))
     speedup = compiler["costs"]["latency_s"] / result["costs"]["latency_s"]
-    rows = [row(*key, "return", result["costs"]["return"], n=1, **about), row(*key, "speedup", speedup, n=1)]
+    rows = [
+        row(*key, "return", result["costs"]["return"], n=1, **about),
+        row(*key, "speedup", speedup, n=1),
+    ]
     return table.assembled(rows) | runs.counted(records)
 
 
@@ -146,12 +180,18 @@ def run_random(method: str, instance: str, config: dict[str, Any], seed: int) ->
 
 
 def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
-    """Random play where there are alias groups; on `TRAINED` the agent with Drop-backup and without."""
+    """Random play where there are alias groups; on `TRAINED` the agent with Drop-backup and
+    without."""
     items = sorted(runs.manifest().items, key=lambda item: (item.facts["buffers"], item.name))
     aliased = [item.name for item in items if item.facts["alias_groups"]]
     names = QUICK_PROGRAMS if profile == "quick" else aliased
     planned = [
-        Run("mmap.random", "random", name, {"games": RANDOM_GAMES[profile], "program": runs.program_digest(name)})
+        Run(
+            "mmap.random",
+            "random",
+            name,
+            {"games": RANDOM_GAMES[profile], "program": runs.program_digest(name)},
+        )
         for name in names
     ]
     if profile in AGENT_SECONDS:
@@ -163,12 +203,16 @@ def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
-    """Per game: ``dead_ends``, ``mean_return`` and ``lost`` (share of games) of random play with Drop-backup
-    (``random``) and without (``random-no-backup``); where there are dead ends, what `trained_rows` tells of the agent:
-    of the trainings with Drop-backup and without, or else of that of `mmap.table3`."""
+    """Per game: ``dead_ends``, ``mean_return`` and ``lost`` (share of games) of random play with
+    Drop-backup (``random``) and without (``random-no-backup``); where there are dead ends, what
+    `trained_rows` tells of the agent: of the trainings with Drop-backup and without, or else of
+    that of `mmap.table3`."""
     entries: list[Row] = []
     trained = [record for record in records if record["method"] in ARMS]
-    groups = {key: [candidate["result"] for candidate in group] for key, group in table.grouped(trained).items()}
+    groups = {
+        key: [candidate["result"] for candidate in group]
+        for key, group in table.grouped(trained).items()
+    }
     for record in (candidate for candidate in records if candidate["method"] not in ARMS):
         values = np.array(record["result"]["returns"])
         dead_ends = np.array(record["result"]["dead_ends"], float)
@@ -179,7 +223,10 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
             ("random-no-backup", "lost"): lost.astype(float),
             ("random-no-backup", "mean_return"): np.where(lost, 0.0, values),
         }
-        entries += [table.mean_row(record["instance"], *key, column, **extra) for key, column in columns.items()]
+        entries += [
+            table.mean_row(record["instance"], *key, column, **extra)
+            for key, column in columns.items()
+        ]
         if lost.any() and profile != "quick" and (record["instance"], "muzero") not in groups:
             run = runs.plan_run("muzero", record["instance"], {"seconds": AGENT_SECONDS["full"]})
             if (stored := read_record(results.runs_path("mmap.table3", "full"), run)) is not None:
@@ -194,7 +241,11 @@ def trained_rows(instance: str, method: str, outcomes: list[Record]) -> list[Row
     (of rounds: of the last games of the best one), with the curve of the first training,
     ``dead_ends_first`` of the first tenth, and the best ``return``; how much they have learned."""
     entries: list[Row] = runs.learning_rows(instance, method, outcomes)
-    entries.append(table.summary_row(instance, method, "return", [result["costs"]["return"] for result in outcomes]))
+    entries.append(
+        table.summary_row(
+            instance, method, "return", [result["costs"]["return"] for result in outcomes]
+        )
+    )
     logs = [[point for point in result["log"] if point["hot"] is not None] for result in outcomes]
     if not all(logs):
         return entries
@@ -202,8 +253,15 @@ def trained_rows(instance: str, method: str, outcomes: list[Record]) -> list[Row
         tenths = [(log, -(-len(log) // 10)) for log in logs]
         last = [float(np.mean([point[column] for point in log[-n:]])) for log, n in tenths]
         if metric == "mean_return":
-            last = [r["recent_return"] if r.get("rounds", 1) > 1 else mean for r, mean in zip(outcomes, last)]
-        curve = {"x": [p["games"] for p in logs[0]], "y": [p[column] for p in logs[0]], "x_unit": "games"}
+            last = [
+                r["recent_return"] if r.get("rounds", 1) > 1 else mean
+                for r, mean in zip(outcomes, last)
+            ]
+        curve = {
+            "x": [p["games"] for p in logs[0]],
+            "y": [p[column] for p in logs[0]],
+            "x_unit": "games",
+        }
         entries.append(table.summary_row(instance, method, metric, last, curve=curve))
         if metric == "dead_ends":
             first = [float(np.mean([point[column] for point in log[:n]])) for log, n in tenths]

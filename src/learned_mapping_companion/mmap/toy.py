@@ -1,4 +1,5 @@
-"""Tables of the page on paper 1's problem: the toy program, a game of it, and where the time of a mapping goes."""
+"""Tables of the page on paper 1's problem: the toy program, a game of it, and where the time of a
+mapping goes."""
 
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
@@ -14,23 +15,32 @@ from learned_mapping.programs.program import Program
 from learned_mapping_companion.display import Html, escaped, listing
 
 PARTS = {
-    "compute_s": "instructions", "arrival_stall_s": "waiting for data", "overwrite_stall_s": "waiting to overwrite",
-    "write_back_s": "write-back", "drain_s": "copies at the end", "total_s": "total",
-}  # fmt: skip
+    "compute_s": "instructions",
+    "arrival_stall_s": "waiting for data",
+    "overwrite_stall_s": "waiting to overwrite",
+    "write_back_s": "write-back",
+    "drain_s": "copies at the end",
+    "total_s": "total",
+}
 """The parts of a program's latency, in words."""
 
 
 def buffer_name(program: Program, b: int) -> str:
     """A buffer by its tensor and what its instruction does with it."""
     verb = "written" if program.buffer_is_output[b] else "read"
-    return f"{program.tensor_names[program.buffer_tensor[b]]} {verb} at {program.buffer_instruction[b]}"
+    return (
+        f"{program.tensor_names[program.buffer_tensor[b]]} {verb} at"
+        f" {program.buffer_instruction[b]}"
+    )
 
 
 def buffers_table(program: Program) -> Html:
     """The decisions of a game, in order."""
     columns = zip(program.buffer_bytes, program.buffer_demand_s, program.initial_benefit_s)
     rows = [(b + 1, buffer_name(program, b), *cells) for b, cells in enumerate(columns)]
-    return listing("Six decisions, in this order", ["", "buffer", "bytes", "copy takes (s)", "saves (s)"], rows)
+    return listing(
+        "Six decisions, in this order", ["", "buffer", "bytes", "copy takes (s)", "saves (s)"], rows
+    )
 
 
 def _outcome(action: int, outcome: Any) -> str:
@@ -57,9 +67,16 @@ def times_table(program: Program, mappings: Dict[str, Mapping]) -> Html:
     """Return and latency of mappings, the latency by its parts in microseconds."""
     rows = []
     for name, mapping in mappings.items():
-        latency, value = program_latency(program, mapping), validate(program, mapping).costs["return"]
-        rows.append((name, f"{value:.3f}", *(f"{1e6 * getattr(latency, part):,.1f}" for part in PARTS)))
-    return listing("Where the time goes, in microseconds", ["mapping", "return", *PARTS.values()], rows)
+        latency, value = (
+            program_latency(program, mapping),
+            validate(program, mapping).costs["return"],
+        )
+        rows.append(
+            (name, f"{value:.3f}", *(f"{1e6 * getattr(latency, part):,.1f}" for part in PARTS))
+        )
+    return listing(
+        "Where the time goes, in microseconds", ["mapping", "return", *PARTS.values()], rows
+    )
 
 
 def bounds_table(programs: Sequence[Program]) -> Html:

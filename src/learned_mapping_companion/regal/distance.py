@@ -1,4 +1,5 @@
-"""Generalisation of REGAL's networks: gains over BRKGA by distance from the graphs they were trained on.
+"""Generalisation of REGAL's networks: gains over BRKGA by distance from the graphs they were
+trained on.
 
 At the end stand graphs that are not of the project's making: a user brings one of another tool, of
 whose kind no network has seen any. `outside_graphs` of ``data/builders`` makes twenty, in both
@@ -19,7 +20,13 @@ from learned_mapping.regal.rules.instance import Instance
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.datasets.registry import builder
 from learned_mapping_companion.regal.graphs import graph_of, members
-from learned_mapping_companion.regal.methods import asked, brought, network_named, training_seeds, updates_rows
+from learned_mapping_companion.regal.methods import (
+    asked,
+    brought,
+    network_named,
+    training_seeds,
+    updates_rows,
+)
 from learned_mapping_companion.regal.runs import outcome
 from learned_mapping_companion.regal.tables import mean_costs, outcomes
 from learned_mapping_companion.table import Record, Row, assembled, gap_row, row
@@ -30,31 +37,46 @@ DISTANCES: dict[str, dict[str, str]] = {
     "trained": {"traced-runtime": "traced-trained", "synthetic-runtime": "synthetic-trained"},
     "new-noise": {"traced-runtime": "traced-noise", "synthetic-runtime": "synthetic-redrawn"},
     "larger": {"traced-runtime": "traced-larger", "synthetic-runtime": "synthetic-larger"},
-    "new-topology": {"traced-runtime": "traced-topology", "synthetic-runtime": "synthetic-topology"},
+    "new-topology": {
+        "traced-runtime": "traced-topology",
+        "synthetic-runtime": "synthetic-topology",
+    },
     "new-family": {"traced-runtime": "traced-family"},
     "other-kind": {"traced-runtime": "synthetic-topology", "synthetic-runtime": "traced-topology"},
-    "four-devices": {"traced-runtime": "traced-topology", "synthetic-runtime": "synthetic-topology"},
+    "four-devices": {
+        "traced-runtime": "traced-topology",
+        "synthetic-runtime": "synthetic-topology",
+    },
 }
-"""Distance, from near to far -> dataset of the network -> set of graphs. All synthetic families are trained on."""
+"""Distance, from near to far -> dataset of the network -> set of graphs. All synthetic families are
+trained on."""
 GRAPHS = {"quick": 2, "full": 8, "paper": 8}  # Of each set, from the first on.
 EVALUATIONS_OF = {"quick": 1_000, "full": EVALUATIONS, "paper": EVALUATIONS}
 SEEDS = {"quick": 1, "full": 3, "paper": 5}  # Of the search, at most.
-ROOM = 1.002  # Where BRKGA comes this close to what no schedule can beat nothing can be gained, as in training.
+# Where BRKGA comes this close to what no schedule can beat nothing can be gained, as in training.
+ROOM = 1.002
 
 
 def plan_distance(profile: str, seeds: int) -> list[Run]:
-    """A run per set, number of devices, method, network and seed; BRKGA's serves all networks of a set."""
+    """A run per set, number of devices, method, network and seed; BRKGA's serves all networks of a
+    set."""
     runs: dict[str, Run] = {}
     for distance, sets in DISTANCES.items():
         for dataset, name in sets.items():
             config = {
-                "set": name, "members": list(members(name)[: GRAPHS[profile]]), "objective": "runtime",
-                "devices": _devices(distance), "transfers": "rendezvous", "evaluations": EVALUATIONS_OF[profile],
-            }  # fmt: skip
+                "set": name,
+                "members": list(members(name)[: GRAPHS[profile]]),
+                "objective": "runtime",
+                "devices": _devices(distance),
+                "transfers": "rendezvous",
+                "evaluations": EVALUATIONS_OF[profile],
+            }
             for method in METHODS:
                 for more in brought(method, dataset):
                     for seed in range(min(seeds, SEEDS[profile])):
-                        run = Run("regal.distance", method, _instance(distance, name), config | more, seed)
+                        run = Run(
+                            "regal.distance", method, _instance(distance, name), config | more, seed
+                        )
                         runs.setdefault(run.digest, run)
     return list(runs.values())
 
@@ -71,8 +93,9 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
     """Runs `method`, with ``config["network"]`` where it asks one, on each member of a set.
 
     Returns:
-      ``graphs``: graph name -> cost in seconds, floor in seconds, ops, whether the validator accepts the
-      schedule; ``refused``: what the method said where it takes no such instance, else empty.
+      ``graphs``: graph name -> cost in seconds, floor in seconds, ops, whether the validator
+      accepts the schedule; ``refused``: what the method said where it takes no such instance, else
+      empty.
     """
     method = asked(method, config)
     pair = DevicePair(devices=config["devices"], transfers=config["transfers"])
@@ -82,7 +105,9 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
             problem = Instance(graph_of(config["set"], member), pair, config["objective"])
             result = solve(problem, method, seed=seed, samples=config["evaluations"])
             graph = problem.graph
-            outcomes_of[graph.name] = outcome(problem, result.solution, result.seconds) | {"ops": graph.num_ops}
+            outcomes_of[graph.name] = outcome(problem, result.solution, result.seconds) | {
+                "ops": graph.num_ops
+            }
     except InputError as error:
         if config["devices"] == DevicePair().devices:
             raise
@@ -91,16 +116,22 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
 
 
 def assemble_distance(profile: str, records: list[Record]) -> Record:
-    """Rows by distance and network, named ``network's dataset/distance``, over the graphs that leave BRKGA room.
+    """Rows by distance and network, named ``network's dataset/distance``, over the graphs that
+    leave BRKGA room.
 
-    ``improvement_percent`` over BRKGA with as many evaluations; ``over_spectral_percent``, the network's over the law
-    that has learned nothing; ``gap_percent`` to the best cost any of the methods found: geometric means, with intervals
-    over the graphs. ``refused`` where a method takes no such instance.
+    ``improvement_percent`` over BRKGA with as many evaluations; ``over_spectral_percent``, the
+    network's over the law that has learned nothing; ``gap_percent`` to the best cost any of the
+    methods found: geometric means, with intervals over the graphs. ``refused`` where a method takes
+    no such instance.
     """
     entries: list[Row] = []
     for distance, sets in DISTANCES.items():
         for dataset, name in sets.items():
-            mine = [r for r in records if r["instance"] == _instance(distance, name) and _serves(r, dataset)]
+            mine = [
+                r
+                for r in records
+                if r["instance"] == _instance(distance, name) and _serves(r, dataset)
+            ]
             entries += _rows(f"{dataset}/{distance}", mine)
     return assembled(entries + updates_rows(records), valid=outcomes(records).valid)
 
@@ -130,49 +161,82 @@ def _rows(instance: str, records: list[Record]) -> Iterator[Row]:
             for metric, baseline in baselines.items():
                 learned = method in trained or metric == "improvement_percent"
                 if method != "brkga" and learned and baseline in mean:
-                    yield gap_row(instance, method, metric, mean[method] / mean[baseline], below=True, **more)
+                    yield gap_row(
+                        instance, method, metric, mean[method] / mean[baseline], below=True, **more
+                    )
 
 
-OUTSIDE = {"runtime": ("brkga", "regal", "regal-imitation"), "memory": ("brkga", "regal-cloned", "regal-imitation")}
+OUTSIDE = {
+    "runtime": ("brkga", "regal", "regal-imitation"),
+    "memory": ("brkga", "regal-cloned", "regal-imitation"),
+}
 """Objective -> what is run, each with the network that serves it."""
 
 
 def plan_outside(profile: str, seeds: int) -> list[Run]:
-    """A run per objective, method and seed; of the paper's learner with the network that serves the objective."""
+    """A run per objective, method and seed; of the paper's learner with the network that serves the
+    objective."""
     runs, evaluations = [], 500 if profile == "quick" else EVALUATIONS
     for objective, methods in OUTSIDE.items():
         for method in methods:
             more = network_named(method, SERVES[objective]) if method in REINFORCED else {}
             for seed in range(1 if profile == "quick" else seeds):
-                runs.append(Run("regal.outside", method, objective, {"evaluations": evaluations, **more}, seed))
+                runs.append(
+                    Run(
+                        "regal.outside",
+                        method,
+                        objective,
+                        {"evaluations": evaluations, **more},
+                        seed,
+                    )
+                )
     return runs
 
 
 def schedule_outside(method: str, instance: str, config: Record, seed: int) -> Record:
-    """`method`, as it is, on the twenty graphs, whose objective is `instance`: graph name -> what `runs.outcome` says,
-    and whether the graph is connected."""
+    """`method`, as it is, on the twenty graphs, whose objective is `instance`: graph name -> what
+    `runs.outcome` says, and whether the graph is connected."""
     outcomes_of = {}
     for graph in builder("outside_graphs").outside_graphs():
         problem = Instance(graph, objective=instance)
         result = solve(problem, asked(method, config), seed=seed, samples=config["evaluations"])
         first, second = graph.op_edges.T
-        links = coo_array(([True] * len(first), (first, second)), shape=(graph.num_ops, graph.num_ops))
+        links = coo_array(
+            ([True] * len(first), (first, second)), shape=(graph.num_ops, graph.num_ops)
+        )
         whole = connected_components(links, directed=False)[0] == 1
         outcomes_of[graph.name] = outcome(problem, result.solution, 0.0) | {"connected": whole}
     return {"graphs": outcomes_of}
 
 
 def assemble_outside(profile: str, records: list[Record]) -> Record:
-    """``improvement_percent`` of cost over BRKGA's, geometric means over graphs and seeds, with intervals over graphs:
-    of all graphs, of connected ones and of those in parts; and graph by graph ``graph_improvement_percent``."""
+    """``improvement_percent`` of cost over BRKGA's, geometric means over graphs and seeds, with
+    intervals over graphs: of all graphs, of connected ones and of those in parts; and graph by
+    graph ``graph_improvement_percent``."""
     table, entries = outcomes(records), []
     for objective, here in table.groupby("instance", sort=False):
         mean, whole = mean_costs(here), here.drop_duplicates("graph").set_index("graph").connected
         for method in mean.columns.drop("brkga"):
-            ratios, runs = mean[method] / mean.brkga, here[here.method == method].groupby("graph").size()
-            for name, mine in (("all", ratios), ("connected", ratios[whole]), ("parts", ratios[~whole])):
+            ratios, runs = (
+                mean[method] / mean.brkga,
+                here[here.method == method].groupby("graph").size(),
+            )
+            for name, mine in (
+                ("all", ratios),
+                ("connected", ratios[whole]),
+                ("parts", ratios[~whole]),
+            ):
                 about = {"below": True, "graphs": len(mine), "seeds": int(runs.iloc[0])}
-                entries.append(gap_row(f"{objective}/{name}", method, "improvement_percent", mine, **about))
+                entries.append(
+                    gap_row(f"{objective}/{name}", method, "improvement_percent", mine, **about)
+                )
             for graph, ratio in ratios.items():
-                entries.append(row(f"{objective}/{graph}", method, "graph_improvement_percent", 100 * (1 - ratio)))
+                entries.append(
+                    row(
+                        f"{objective}/{graph}",
+                        method,
+                        "graph_improvement_percent",
+                        100 * (1 - ratio),
+                    )
+                )
     return assembled(entries + updates_rows(records), valid=table.valid)

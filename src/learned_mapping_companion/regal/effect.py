@@ -1,4 +1,5 @@
-"""The worth of a law to BRKGA, against the noise of a run: how much a reward can teach, by the length of the run.
+"""The worth of a law to BRKGA, against the noise of a run: how much a reward can teach, by the
+length of the run.
 
 All laws of a graph start from one population and go on with the same random numbers, as in a
 training. The noise is the spread of laws that say nothing, drawn from a network of random weights.
@@ -28,7 +29,8 @@ DRAWS = 16
 """Laws that say nothing, of a graph, length and stream."""
 STREAMS = 3
 ROOM = 1.02
-"""A graph on which the longest uniform run comes this close to what no schedule can beat has nothing to gain."""
+"""A graph on which the longest uniform run comes this close to what no schedule can beat has
+nothing to gain."""
 RULES = {"memory": ("eigenvector_2", 2.0), "runtime": ("balanced_4_1", 8.0)}
 """Objective -> the smooth vector whose halves are the devices, and the bin of an op's own side."""
 
@@ -46,9 +48,13 @@ def rule_bins(instance: Instance, seen: Features, part: str = "both") -> np.ndar
     if part != "order":
         side = seen.nodes[:, NODE_FEATURES.index(vector)] > 0
         for device in (0, 1):
-            bins[np.arange(len(side)), device, np.where(side == bool(device), 0, 1)] = BINS.index(strength)
+            bins[np.arange(len(side)), device, np.where(side == bool(device), 0, 1)] = BINS.index(
+                strength
+            )
     if part != "devices":
-        rank = rank_share(freed_bytes(instance) if instance.objective == "memory" else upward_rank(instance))
+        rank = rank_share(
+            freed_bytes(instance) if instance.objective == "memory" else upward_rank(instance)
+        )
         parameters = np.stack([1 + 7 * rank, 8 - 7 * rank], axis=1)
         bins[:, -1] = np.abs(np.log(parameters)[..., None] - np.log(BINS)).argmin(axis=-1)
     return bins
@@ -74,10 +80,18 @@ def uniform_bins(instance: Instance) -> np.ndarray:
 def plan_effect(profile: str, seeds: int) -> list[Run]:
     runs = []
     for dataset, (kind, objective) in DATASETS.items():
-        config = {"kind": kind, "split": "test", "objective": objective, "evaluations": list(EVALUATIONS[profile])}
+        config = {
+            "kind": kind,
+            "split": "test",
+            "objective": objective,
+            "evaluations": list(EVALUATIONS[profile]),
+        }
         config["graphs"] = list(graph_names(kind)[: GRAPHS[profile]])
         for more in brought(LEARNED[objective], dataset)[:1]:
-            runs += [Run("regal.effect", LEARNED[objective], dataset, config | more, seed) for seed in range(STREAMS)]
+            runs += [
+                Run("regal.effect", LEARNED[objective], dataset, config | more, seed)
+                for seed in range(STREAMS)
+            ]
     return runs
 
 
@@ -86,21 +100,35 @@ def effect(method: str, instance: str, config: Record, seed: int) -> Record:
     `method` is the learner of ``learned``, with its ``network``.
 
     Returns:
-      Graph name -> ``costs``, the ratios to uniform mutants by law and length; ``noise``, the variance of the
-      logarithm of the others by length; and whether the graph leaves `ROOM`.
+      Graph name -> ``costs``, the ratios to uniform mutants by law and length; ``noise``, the
+      variance of the logarithm of the others by length; and whether the graph leaves `ROOM`.
     """
     effects = {}
     training = training_of(method, config["objective"])
     for number, name in enumerate(config["graphs"]):
-        problem = Instance(load_graph(config["kind"], name, config["split"]), objective=config["objective"])
+        problem = Instance(
+            load_graph(config["kind"], name, config["split"]), objective=config["objective"]
+        )
         seen, rng = features(problem), np.random.default_rng([seed, number])
         learned = policy_for(problem, config["network"], training).choices(problem, rng)
-        laws = [uniform_bins(problem), *(rule_bins(problem, seen, part) for part in LAWS[:-1]), learned]
+        laws = [
+            uniform_bins(problem),
+            *(rule_bins(problem, seen, part) for part in LAWS[:-1]),
+            learned,
+        ]
         laws += list(sample(untrained(problem, seed).probabilities(problem), DRAWS, rng))
-        costs = np.array([
-            rollouts(problem.arrays, np.stack(laws), BINS, stream(seed, number, evaluations), evaluations)
-            for evaluations in config["evaluations"]
-        ])  # fmt: skip
+        costs = np.array(
+            [
+                rollouts(
+                    problem.arrays,
+                    np.stack(laws),
+                    BINS,
+                    stream(seed, number, evaluations),
+                    evaluations,
+                )
+                for evaluations in config["evaluations"]
+            ]
+        )
         ratios = costs[:, 1 : 1 + len(LAWS)] / costs[:, :1]
         effects[name] = {
             "costs": dict(zip(LAWS, ratios.T.tolist())),
@@ -111,16 +139,23 @@ def effect(method: str, instance: str, config: Record, seed: int) -> Record:
 
 
 def assemble_effect(profile: str, records: list[Record]) -> Record:
-    """Rows by dataset, law and ``evaluations``: ``effect_percent``, the cost over uniform mutants', a geometric mean
-    over the graphs that leave room and the streams; and ``noise_percent`` of laws that say nothing."""
+    """Rows by dataset, law and ``evaluations``: ``effect_percent``, the cost over uniform mutants',
+    a geometric mean over the graphs that leave room and the streams; and ``noise_percent`` of laws
+    that say nothing."""
     entries: list[Row] = []
     for dataset in DATASETS:
         runs = [r["result"]["graphs"] for r in records if r["instance"] == dataset]
-        roomy = [name for name in (runs[0] if runs else ()) if all(one_run[name]["room"] for one_run in runs)]
+        roomy = [
+            name
+            for name in (runs[0] if runs else ())
+            if all(one_run[name]["room"] for one_run in runs)
+        ]
         for k, evaluations in enumerate(EVALUATIONS[profile] if roomy else ()):
             more = {"evaluations": evaluations, "graphs": len(roomy)}
             for law in LAWS:
-                ratios = {name: [one_run[name]["costs"][law][k] for one_run in runs] for name in roomy}
+                ratios = {
+                    name: [one_run[name]["costs"][law][k] for one_run in runs] for name in roomy
+                }
                 entries.append(gap_row(dataset, law, "effect_percent", ratios, **more))
             variance = np.mean([one_run[name]["noise"][k] for one_run in runs for name in roomy])
             entries.append(row(dataset, "noise", "noise_percent", 100 * np.sqrt(variance), **more))

@@ -35,7 +35,9 @@ UNTOUCHED, DISTANCE = "regal-test", "regal-distance"
 
 def members(name: str, of: str = DISTANCE) -> tuple[str, ...]:
     """The members of a set of graphs, in order; raises `InputError` where there is no such set."""
-    names = tuple(item.facts["member"] for item in stored_manifest(of).items if item.facts["set"] == name)
+    names = tuple(
+        item.facts["member"] for item in stored_manifest(of).items if item.facts["set"] == name
+    )
     if not names:
         raise InputError("set", "", f"no set of graphs is named {name!r}")
     return names
@@ -102,7 +104,8 @@ def best_path(kind: str, objective: str) -> Path:
 
 
 def best_entries(kind: str, objective: str) -> dict[str, dict[str, Any]]:
-    """Graph -> ``digest``, ``cost`` and ``bound`` (seconds or bytes), ``method``, ``placement``, ``order``."""
+    """Graph -> ``digest``, ``cost`` and ``bound`` (seconds or bytes), ``method``, ``placement``,
+    ``order``."""
     path = best_path(kind, objective)
     return _read(path) if path.exists() else {}
 

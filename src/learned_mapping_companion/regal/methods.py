@@ -11,7 +11,14 @@ from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.programs.json_io import file_sha256, read_json
 from learned_mapping.regal.agent.learner import read_learner, variant_to
 from learned_mapping.regal.agent.policy import REINFORCED
-from learned_mapping.regal.methods import LEARNED, METHODS, chosen, chosen_variant, imitated_law, network_file
+from learned_mapping.regal.methods import (
+    LEARNED,
+    METHODS,
+    chosen,
+    chosen_variant,
+    imitated_law,
+    network_file,
+)
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
 from learned_mapping_companion.display import Html, listing
@@ -22,37 +29,62 @@ LAWS = {name: name for name in ("constant-law", "spectral-law", "priority-law")}
     "spectral-local-search": "spectral-law", "spectral-race": "spectral-law",
 }  # fmt: skip
 """Searches with laws that no network makes -> the law."""
-CHOSEN = ("regal-imitation", "regal-imitation-local-search")  # Those that use it as validation graphs chose.
+# Those that use it as validation graphs chose.
+CHOSEN = ("regal-imitation", "regal-imitation-local-search")
 NETWORKS = (*REINFORCED, "regal-vector", *CHOSEN)
-"""Methods that ask a network, in the order of the tables; what learns by REINFORCE is not run without checkpoints."""
+"""Methods that ask a network, in the order of the tables; what learns by REINFORCE is not run
+without checkpoints."""
 LEARNERS = (*LAWS, *NETWORKS)  # In table 1, in the order of its rows.
 QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation")
 CLASSICAL = tuple(
-    name for name in METHODS if name not in LEARNED and not name.startswith("spectral") and name not in LAWS
+    name
+    for name in METHODS
+    if name not in LEARNED and not name.startswith("spectral") and name not in LAWS
 )
 """Methods that learn nothing, and have no laws."""
 COMPARED = (
-    "brkga", "brkga-tuned", "local-search", "constant-law", "spectral-law", "spectral-local-search", "spectral-race",
-    "priority-law", *NETWORKS,
-)  # fmt: skip
+    "brkga",
+    "brkga-tuned",
+    "local-search",
+    "constant-law",
+    "spectral-law",
+    "spectral-local-search",
+    "spectral-race",
+    "priority-law",
+    *NETWORKS,
+)
 """Methods that learn and those they have to beat, in the order of the page on the learner."""
 TESTED = (
-    *COMPARED[:8], "regal-untrained", "regal-average", "regal", "regal-clone", "regal-cloned-average", "regal-cloned",
-    "regal-longer", "regal-from-cut", "gas", "idrs", "regal-vector", *CHOSEN,
-)  # fmt: skip
+    *COMPARED[:8],
+    "regal-untrained",
+    "regal-average",
+    "regal",
+    "regal-clone",
+    "regal-cloned-average",
+    "regal-cloned",
+    "regal-longer",
+    "regal-from-cut",
+    "gas",
+    "idrs",
+    "regal-vector",
+    *CHOSEN,
+)
 """The same on the held-out test sets."""
 TRAINING_SEEDS = (0, 1, 2)  # Networks of each model and dataset, at most.
 SEARCH_SEEDS = 3  # Of a search with each network, at most.
 DIGEST_LENGTH = 16
 AGAINST = {
-    "brkga": "over uniform mutants", "regal-average": "over its average", "regal-untrained": "over random weights",
-}  # fmt: skip
-"""Methods that a trained network is compared with on validation graphs; its average law knows no graph."""
+    "brkga": "over uniform mutants",
+    "regal-average": "over its average",
+    "regal-untrained": "over random weights",
+}
+"""Methods that a trained network is compared with on validation graphs; its average law knows no
+graph."""
 
 
 def brought(method: str, dataset: str) -> list[dict[str, Any]]:
-    """The settings besides seeds and graphs of a run of a method on one of `DATASETS`, once for each
-    variety of it: nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS` of this
+    """The settings besides seeds and graphs of a run of a method on one of `DATASETS`, once for
+    each variety of it: nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS` of this
     dataset, as in the paper, of those that there are."""
     if method in LAWS:
         return [{"law": chosen()[LAWS[method]][DATASETS[dataset][1]]["chosen"]}]
@@ -61,7 +93,11 @@ def brought(method: str, dataset: str) -> list[dict[str, Any]]:
     if method == "regal-untrained":
         return [{"network": str(seed)} for seed in TRAINING_SEEDS]
     names = [f"{dataset}-{seed}" for seed in TRAINING_SEEDS]
-    return [network_named(method, name) for name in names if method in CHOSEN or _path(method, name).exists()]
+    return [
+        network_named(method, name)
+        for name in names
+        if method in CHOSEN or _path(method, name).exists()
+    ]
 
 
 def _path(method: str, network: str) -> Path:
@@ -69,17 +105,21 @@ def _path(method: str, network: str) -> Path:
 
 
 def network_named(method: str, name: str) -> dict[str, Any]:
-    """The facts of a network in a run: its name, its digest, and its use where validation graphs chose one."""
+    """The facts of a network in a run: its name, its digest, and its use where validation graphs
+    chose one."""
     path = _path(method, name)
     facts = {"network": name, "weights": _sha256(path)[:DIGEST_LENGTH]}
-    return facts | ({"variant": variant_to(chosen_variant(read_learner(path)))} if method in CHOSEN else {})
+    return facts | (
+        {"variant": variant_to(chosen_variant(read_learner(path)))} if method in CHOSEN else {}
+    )
 
 
 _sha256 = kept_while_unchanged(file_sha256)
 
 
 def asked(method: str, config: Record) -> str:
-    """A method of `regal.methods` with the network that a run's configuration names, where it names one."""
+    """A method of `regal.methods` with the network that a run's configuration names, where it names
+    one."""
     return f"{method}:{config['network']}" if "network" in config else method
 
 
@@ -94,29 +134,45 @@ def _networks_of(records: Iterable[Record]) -> dict[tuple[str, str], set[str]]:
 
 
 def training_seeds(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, int]]:
-    """(instance, method) -> what its rows say of how many trainings they are, where the method asks a network."""
-    return {key: {"training_seeds": len(networks)} for key, networks in _networks_of(records).items()}
+    """(instance, method) -> what its rows say of how many trainings they are, where the method asks
+    a network."""
+    return {
+        key: {"training_seeds": len(networks)} for key, networks in _networks_of(records).items()
+    }
 
 
 def trainings_of(method: str, dataset: str, runs: int) -> list[int] | None:
-    """The training behind each of so many runs of a method on a graph, in the order of `brought`; None of a method that
-    asks no network."""
+    """The training behind each of so many runs of a method on a graph, in the order of `brought`;
+    None of a method that asks no network."""
     count = len(brought(method, dataset)) if method in NETWORKS else 0
     return [run * count // runs for run in range(runs)] if count and runs % count == 0 else None
 
 
 def updates_rows(records: Iterable[Record]) -> list[Row]:
-    """The updates of the paper's learner: of each instance the least of its networks, by their headers."""
+    """The updates of the paper's learner: of each instance the least of its networks, by their
+    headers."""
     entries = []
     for (instance, method), networks in _networks_of(records).items():
         if method not in (*CHOSEN, "regal-untrained"):
-            updates = [read_checkpoint(_path(method, name))[1]["updates"] for name in sorted(networks)]
-            entries.append(row(instance, method, "updates", min(updates), n=len(updates), training_seeds=len(updates)))
+            updates = [
+                read_checkpoint(_path(method, name))[1]["updates"] for name in sorted(networks)
+            ]
+            entries.append(
+                row(
+                    instance,
+                    method,
+                    "updates",
+                    min(updates),
+                    n=len(updates),
+                    training_seeds=len(updates),
+                )
+            )
     return entries
 
 
 def training_records(which: str = "reinforce") -> list[Record]:
-    """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was trained.
+    """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was
+    trained.
 
     `which` is ``reinforce``, of the networks of the tables, or ``printed-attributes``, of those
     that see what the paper names alone.
@@ -125,7 +181,9 @@ def training_records(which: str = "reinforce") -> list[Record]:
     for dataset in DATASETS:
         for path in sorted(folder.glob(f"{which}-{dataset}-*.json")):
             seed = int(path.stem.rpartition("-")[2])
-            trainings.append(read_json(path, "regal-training").value | {"dataset": dataset, "seed": seed})
+            trainings.append(
+                read_json(path, "regal-training").value | {"dataset": dataset, "seed": seed}
+            )
     return trainings
 
 
@@ -135,11 +193,19 @@ def validation_rows(records: list[Record]) -> list[Row]:
     dataset, then over its graphs, with an interval over the graphs."""
     entries = []
     for dataset in DATASETS:
-        mine = [record["validation"]["log_ratio_to_brkga"] for record in records if record["dataset"] == dataset]
+        mine = [
+            record["validation"]["log_ratio_to_brkga"]
+            for record in records
+            if record["dataset"] == dataset
+        ]
         for other in AGAINST if mine else ():
-            ratios = np.exp(np.mean([np.subtract(points["regal"], points[other]) for points in mine], axis=0))
+            ratios = np.exp(
+                np.mean([np.subtract(points["regal"], points[other]) for points in mine], axis=0)
+            )
             more = {"against": other, "training_seeds": len(mine)}
-            entries.append(gap_row(dataset, "regal", "improvement_percent", ratios, below=True, **more))
+            entries.append(
+                gap_row(dataset, "regal", "improvement_percent", ratios, below=True, **more)
+            )
     return entries
 
 
@@ -149,13 +215,22 @@ def law_of(instance: Instance, network: str, seed: int) -> MutantLaw:
 
 
 def trained_table(title: str, records: list[Record]) -> Html:
-    """The trainings of each dataset, and by how many percent their schedules cost less on validation graphs than those
-    of uniform mutants, of the network's average law and of random weights, with intervals over the graphs."""
+    """The trainings of each dataset, and by how many percent their schedules cost less on
+    validation graphs than those of uniform mutants, of the network's average law and of random
+    weights, with intervals over the graphs."""
     lines = []
     for dataset in dict.fromkeys(record["dataset"] for record in records):
         mine = [record for record in records if record["dataset"] == dataset]
         savings = {row["against"]: row for row in validation_rows(mine)}
-        shown = [f"{r['value']:+.1f} [{r['low']:+.1f}, {r['high']:+.1f}]" for r in map(savings.get, AGAINST)]
-        least, most = min(r.get("iterations", r["updates"]) for r in mine), max(r["cpu_s"] for r in mine)
+        shown = [
+            f"{r['value']:+.1f} [{r['low']:+.1f}, {r['high']:+.1f}]"
+            for r in map(savings.get, AGAINST)
+        ]
+        least, most = (
+            min(r.get("iterations", r["updates"]) for r in mine),
+            max(r["cpu_s"] for r in mine),
+        )
         lines.append((dataset, len(mine), f"{least:,}", f"{most:,.0f}", *shown))
-    return listing(title, ["", "trainings", "updates, least", "CPU s, most", *AGAINST.values()], lines)
+    return listing(
+        title, ["", "trainings", "updates, least", "CPU s, most", *AGAINST.values()], lines
+    )

@@ -1,4 +1,5 @@
-"""Runs of paper 3: some graphs of a set are scheduled by one method; all schedules are validated."""
+"""Runs of paper 3: some graphs of a set are scheduled by one method; all schedules are
+validated."""
 
 import time
 from collections.abc import Iterable
@@ -27,7 +28,8 @@ from learned_mapping_companion.regal.methods import asked
 from learned_mapping_companion.table import Record
 
 PARTS = ("features", "network", "tables", "search with laws", "search without")
-"""The parts of a run of REGAL: what a network sees of a graph, its forward pass, tables of its laws, and the search."""
+"""The parts of a run of REGAL: what a network sees of a graph, its forward pass, tables of its
+laws, and the search."""
 RULES = ("gp-dfs", "gp-list", "list-scheduler")
 WARM_STARTS = ("brkga", "local-search", *RULES)  # Whose best CP-SAT starts from.
 
@@ -38,38 +40,48 @@ def schedule_graphs(method: str, instance: str, config: Record, seed: int) -> Re
     after fewer evaluations too.
 
     Returns:
-      Graph name -> cost (seconds or bytes), CPU seconds, evaluations, whether the validator accepts it.
+      Graph name -> cost (seconds or bytes), CPU seconds, evaluations, whether the validator accepts
+      it.
     """
     method = asked(method, config)
     _compile(method, config.get("objective", "runtime"))
     by_graph = {}
     for name, problem in _instances(config):
         result = solve(problem, method, seed=seed, samples=config["evaluations"], cpu=True)
-        by_graph[name] = outcome(problem, result.solution, result.seconds) | {"samples": result.samples}
+        by_graph[name] = outcome(problem, result.solution, result.seconds) | {
+            "samples": result.samples
+        }
         if "limits" in config:
-            by_graph[name]["costs"] = [_cost_after(result.curve, limit) for limit in config["limits"]]
+            by_graph[name]["costs"] = [
+                _cost_after(result.curve, limit) for limit in config["limits"]
+            ]
     return {"graphs": by_graph}
 
 
 def _cost_after(curve: Record, limit: int) -> float:
-    """The best fitness after at most so many evaluations: a search that stops there takes the same steps."""
+    """The best fitness after at most so many evaluations: a search that stops there takes the same
+    steps."""
     return min(value for value, samples in zip(curve["y"], curve["samples"]) if samples <= limit)
 
 
 def split_seconds(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Graph name -> CPU seconds of each of `PARTS` of `method`, ``regal`` with its first network, on ``graphs``;
-    the last is the same search with uniform mutants."""
+    """Graph name -> CPU seconds of each of `PARTS` of `method`, ``regal`` with its first network,
+    on ``graphs``; the last is the same search with uniform mutants."""
     by_graph = {}
     _compile(asked(method, config), config["objective"])
     for name, problem in _instances(config):
-        policy, rng, times = policy_for(problem, config["network"]), np.random.default_rng(seed), [time.process_time()]
+        policy, rng, times = (
+            policy_for(problem, config["network"]),
+            np.random.default_rng(seed),
+            [time.process_time()],
+        )
 
         def note(value, times=times):
             times.append(time.process_time())
             return value
 
         seen = note(features(problem))
-        bins = sample(note(softmax(logits(policy.parameters, seen, "gnn", ROUNDS), axis=-1)), 1, rng)[0]
+        bins = sample(note(softmax(logits(policy.parameters, seen, ROUNDS), axis=-1)), 1, rng)[0]
         law = law_of(np.asarray(BINS)[bins], in_initial=False)
         note(tables_of(law))
         for choice in (law, None):
@@ -79,7 +91,8 @@ def split_seconds(method: str, instance: str, config: Record, seed: int) -> Reco
 
 
 def long_search(method: str, instance: str, config: Record, seed: int) -> Record:
-    """The best of a long evolution and of long climbs: from its result, from the best rule, from scratch.
+    """The best of a long evolution and of long climbs: from its result, from the best rule, from
+    scratch.
 
     Each gets ``config["evaluations"]``; else as `schedule_graphs`.
     """
@@ -92,14 +105,17 @@ def long_search(method: str, instance: str, config: Record, seed: int) -> Record
         ruled = encode(problem, _best(problem, rules))
         candidates = [evolved]
         for origin in (evolved, ruled, None):
-            candidates.append(local_search(problem, rng, _budget(config), parameters=climb, start=origin))
+            candidates.append(
+                local_search(problem, rng, _budget(config), parameters=climb, start=origin)
+            )
         best = _best(problem, (decode(problem, chromosome) for chromosome in candidates))
         by_graph[name] = outcome(problem, best, time.process_time() - start)
     return {"graphs": by_graph}
 
 
 def prove(method: str, instance: str, config: Record, seed: int) -> Record:
-    """CP-SAT from the best of `WARM_STARTS`, for ``config["solver_time"]`` of its own units of work.
+    """CP-SAT from the best of `WARM_STARTS`, for ``config["solver_time"]`` of its own units of
+    work.
 
     Adds to each graph the bound, whether the optimum is proven, and the cost it started from.
     """
@@ -113,9 +129,14 @@ def prove(method: str, instance: str, config: Record, seed: int) -> Record:
         if solved.schedule is not None:
             best = _best(problem, (solved.schedule, best))
         proved = outcome(problem, best, time.process_time() - start)
-        # Of a solver that stops at once on an easy bound, rounding may leave the bound a hair above.
+        # Of a solver that stops at once on an easy bound, rounding may leave the bound a hair
+        # above.
         bound = min(solved.bound, proved["cost"])
-        by_graph[name] = proved | {"bound": bound, "optimal": solved.optimal, "started_from": started_from}
+        by_graph[name] = proved | {
+            "bound": bound,
+            "optimal": solved.optimal,
+            "started_from": started_from,
+        }
     return {"graphs": by_graph}
 
 
@@ -127,12 +148,15 @@ def _budget(config: Record) -> Budget:
     return Budget(samples=config["evaluations"], cpu=True)
 
 
-LIMITED_ROOM = 1.05  # Where memory binds a graph takes part if the list schedule's peak is so many times the least.
+# Where memory binds a graph takes part if the list schedule's peak is so many times the least.
+LIMITED_ROOM = 1.05
 
 
 def limits(problem: Instance, evaluations: int) -> tuple[float, float]:
     """The least peak found and that of the list schedule, in bytes; always the same."""
-    lean = solve(Instance(problem.graph, problem.pair, "memory"), "brkga", samples=evaluations).solution
+    lean = solve(
+        Instance(problem.graph, problem.pair, "memory"), "brkga", samples=evaluations
+    ).solution
     fast = solve(problem, "list-scheduler").solution
     return tuple(schedule_costs(problem, schedule)["peak_bytes"] for schedule in (lean, fast))
 
@@ -142,8 +166,8 @@ def schedule_limited(method: str, instance: str, config: Record, seed: int) -> R
     device's memory, at ``share`` of the way up.
 
     Returns:
-      Graph name -> what `outcome` says, and whether the schedule keeps the limit; one that does not is no invalid
-      schedule, and counts by its share.
+      Graph name -> what `outcome` says, and whether the schedule keeps the limit; one that does not
+      is no invalid schedule, and counts by its share.
     """
     method, by_graph = asked(method, config), {}
     for name in config["graphs"]:
@@ -172,7 +196,8 @@ def _instances(config: Record) -> Iterable[tuple[str, Instance]]:
 
 
 def _compile(method: str, objective: str) -> None:
-    """Two short calls, so that no run is charged for the compiler or for the first use of a library.
+    """Two short calls, so that no run is charged for the compiler or for the first use of a
+    library.
 
     A small and a large graph: their eigenvectors come from a dense and from a sparse solver.
     """
@@ -182,9 +207,15 @@ def _compile(method: str, objective: str) -> None:
 
 
 def outcome(problem: Instance, schedule: Schedule, seconds: float) -> Record:
-    """The cost as the independent validator has it, and its `floor`, seconds or bytes; an invalid schedule is reported
-    with its first violation."""
+    """The cost as the independent validator has it, and its `floor`, seconds or bytes; an invalid
+    schedule is reported with its first violation."""
     verdict = validate(problem.graph, schedule, problem.pair)
     fault = "" if verdict.valid else str(verdict.violations[0])
     cost = verdict.costs.get(problem.cost_name, problem.cost(schedule))
-    return {"cost": cost, "seconds": seconds, "valid": verdict.valid, "fault": fault, "floor": floor(problem)}
+    return {
+        "cost": cost,
+        "seconds": seconds,
+        "valid": verdict.valid,
+        "fault": fault,
+        "floor": floor(problem),
+    }

@@ -20,17 +20,21 @@ def compilation() -> Compilation:
 
 
 def cycles(item, subset, overlap: float = 0.0) -> int:
-    """A machine that saves a cycle per KiB in fast memory, less by `overlap` for every array after the first."""
+    """A machine that saves a cycle per KiB in fast memory, less by `overlap` for every array after
+    the first."""
     saved = sum(item.unit_bytes[u] for u in subset) / 1024
     return round(item.moved_bytes / 256 - saved * (1 - overlap * max(len(subset) - 1, 0)))
 
 
 @pytest.mark.parametrize(("overlap", "exact"), [(0.0, True), (0.1, False)])
 def test_error_and_correlation_of_held_out_placements(compilation, monkeypatch, overlap, exact):
-    """Would catch placements among those judged that the table was made from, and errors of the wrong sign or scale."""
+    """Would catch placements among those judged that the table was made from, and errors of the
+    wrong sign or scale."""
     planned = plan(compilation.before, hlo_program(compilation.before), fast_bytes=V4.fast_bytes)
     prices = {
-        p.signature: {subset_key(s): cycles(p, s, overlap) for s in (*p.ends, *p.alone)} for p in planned if p.units
+        p.signature: {subset_key(s): cycles(p, s, overlap) for s in (*p.ends, *p.alone)}
+        for p in planned
+        if p.units
     }
     asked = []
 
@@ -39,7 +43,9 @@ def test_error_and_correlation_of_held_out_placements(compilation, monkeypatch, 
         for item, subsets in wanted:
             for subset in subsets:
                 asked.append((item.signature, subset_key(subset)))
-                actual.setdefault(item.signature, {})[subset_key(subset)] = cycles(item, subset, overlap)
+                actual.setdefault(item.signature, {})[subset_key(subset)] = cycles(
+                    item, subset, overlap
+                )
         return actual
 
     monkeypatch.setattr(compiled_checks, "price", answer)
@@ -52,7 +58,9 @@ def test_error_and_correlation_of_held_out_placements(compilation, monkeypatch, 
         assert report["savings_correlation"] == pytest.approx(1, abs=1e-6)
     else:
         predicted, estimated, _, _ = np.array(report["rows"]).T
-        assert report["weighted_error"] == pytest.approx(np.abs(predicted - estimated).sum() / estimated.sum())
+        assert report["weighted_error"] == pytest.approx(
+            np.abs(predicted - estimated).sum() / estimated.sum()
+        )
         assert report["weighted_error"] > 0.001
         assert 0 < report["savings_correlation"] < 1
 
@@ -61,5 +69,7 @@ def test_records_survive_a_round_trip(tmp_path):
     """Would catch a file that the book cannot read."""
     path = tmp_path / "checks.json"
     assert compiled.read_checks(path) == {}
-    path.write_text('{"schema": "learned-mapping/checks/1", "programs": {"rnn_0": {"weighted_error": 0.01}}}')
+    path.write_text(
+        '{"schema": "learned-mapping/checks/1", "programs": {"rnn_0": {"weighted_error": 0.01}}}'
+    )
     assert compiled.read_checks(path)["rnn_0"] == {"weighted_error": 0.01}

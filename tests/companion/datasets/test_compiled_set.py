@@ -1,4 +1,5 @@
-"""The sixty compiled programs: sizes, kinds, the compiler's own mapping, and that the set can be rebuilt."""
+"""The sixty compiled programs: sizes, kinds, the compiler's own mapping, and that the set can be
+rebuilt."""
 
 import json
 from collections import Counter
@@ -10,14 +11,23 @@ from learned_mapping_builders.workloads import BENCHMARK, FLEET, WORKLOADS, func
 
 from compiler_texts import HAS_COMPILER
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.validate import ALL_OR_NONE, COVER, ONE_COPY, OVERLAP, RESIDENT, SAME_OFFSET, SOURCE, validate
+from learned_mapping.mmap.validate import (
+    ALL_OR_NONE,
+    COVER,
+    ONE_COPY,
+    OVERLAP,
+    RESIDENT,
+    SAME_OFFSET,
+    SOURCE,
+    validate,
+)
 from learned_mapping.programs.program import Program
 from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.datasets.registry import SETS
 
 UNKNOWN_TO_XLA = {COVER, ONE_COPY, OVERLAP, SOURCE, RESIDENT}
-"""Rules of the game that the compiler does not have: it shares the copy engine, copies in slices, and keeps the copy in
-HBM that a value once had."""
+"""Rules of the game that the compiler does not have: it shares the copy engine, copies in slices,
+and keeps the copy in HBM that a value once had."""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +36,8 @@ def manifest():
 
 
 def test_sixty_programs_of_the_papers_sizes(manifest):
-    """Would catch a workload lost, or a compiler's version that gives other sizes than the paper's."""
+    """Would catch a workload lost, or a compiler's version that gives other sizes than the
+    paper's."""
     facts = {item.name: item.facts for item in manifest.items}
     assert list(facts) == list(WORKLOADS)
     kinds = [f["kind"] for f in facts.values()]
@@ -57,8 +68,13 @@ def test_the_compilers_mapping_as_stored(manifest, name):
     broken = Counter(violation.rule for violation in verdict.violations)
     assert broken == facts["broken_rules"]
     assert not set(broken) & {SAME_OFFSET, ALL_OR_NONE} and set(broken) <= UNKNOWN_TO_XLA
-    assert (program.num_buffers, int(mapping.placed.sum())) == (facts["buffers"], facts["compiler_buffers_in_cmem"])
-    assert _cycles(program, np.zeros(program.num_buffers, bool)) == pytest.approx(facts["slow_cycles"], abs=1)
+    assert (program.num_buffers, int(mapping.placed.sum())) == (
+        facts["buffers"],
+        facts["compiler_buffers_in_cmem"],
+    )
+    assert _cycles(program, np.zeros(program.num_buffers, bool)) == pytest.approx(
+        facts["slow_cycles"], abs=1
+    )
     assert _cycles(program, mapping.placed) == pytest.approx(facts["compiler_cycles"], rel=0.01)
 
 
@@ -93,6 +109,10 @@ def test_a_rebuilt_program_has_the_same_buffers(name):
 
 
 def _cycles(program: Program, fast: np.ndarray) -> float:
-    bits = np.where(fast & (program.buffer_bit >= 0), 1 << np.maximum(program.buffer_bit, 0).astype(np.int64), 0)
-    entry = np.bincount(program.buffer_instruction, weights=bits, minlength=program.num_instructions).astype(np.int64)
+    bits = np.where(
+        fast & (program.buffer_bit >= 0), 1 << np.maximum(program.buffer_bit, 0).astype(np.int64), 0
+    )
+    entry = np.bincount(
+        program.buffer_instruction, weights=bits, minlength=program.num_instructions
+    ).astype(np.int64)
     return float(program.latency_s[program.latency_offsets[:-1] + entry].sum() * 1.05e9)

@@ -9,7 +9,12 @@ from learned_mapping_builders.building import write_manifest
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import Node
-from learned_mapping_companion.datasets.manifest import Item, Manifest, manifest_from_json, read_manifest
+from learned_mapping_companion.datasets.manifest import (
+    Item,
+    Manifest,
+    manifest_from_json,
+    read_manifest,
+)
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 MANIFEST = Manifest(
@@ -18,7 +23,12 @@ MANIFEST = Manifest(
     3,
     (
         Item(
-            "one", A, "train", "train/one.json.gz", B, {"ops": 3, "layout_file": "one.layout.json", "layout_sha256": C}
+            "one",
+            A,
+            "train",
+            "train/one.json.gz",
+            B,
+            {"ops": 3, "layout_file": "one.layout.json", "layout_sha256": C},
         ),
         Item("two", B, "test", facts={"options": {"blocks": [1, 2]}}),
     ),
@@ -31,14 +41,22 @@ VALID = {
     "seed": None,
     "facts": {},
     "items": [
-        {"name": "one", "split": "train", "digest": A, "file": "one.json.gz", "sha256": B, "ops": 3},
+        {
+            "name": "one",
+            "split": "train",
+            "digest": A,
+            "file": "one.json.gz",
+            "sha256": B,
+            "ops": 3,
+        },
         {"name": "two", "split": None, "digest": B, "file": None, "sha256": None},
     ],
 }
 
 
 def test_a_manifest_reads_back_and_its_text_is_stable(tmp_path):
-    """Would catch a field lost or changed on the way, and a text that differs from one writing to the next."""
+    """Would catch a field lost or changed on the way, and a text that differs from one writing to
+    the next."""
     write_manifest(tmp_path / "a.json", MANIFEST)
     again = read_manifest(tmp_path / "a.json")
     assert again == MANIFEST
@@ -55,9 +73,14 @@ def test_further_files_are_files_of_the_item():
 
 
 def test_the_digest_follows_content_alone():
-    """Would catch a digest that stays when an item changes, or that changes with a file's compression or a fact."""
+    """Would catch a digest that stays when an item changes, or that changes with a file's
+    compression or a fact."""
     first, second = MANIFEST.items
-    for changed in (replace(first, name="uno"), replace(first, split="test"), replace(first, digest=C)):
+    for changed in (
+        replace(first, name="uno"),
+        replace(first, split="test"),
+        replace(first, digest=C),
+    ):
         assert replace(MANIFEST, items=(changed, second)).digest != MANIFEST.digest
     assert replace(MANIFEST, items=(second, first)).digest != MANIFEST.digest
     unchanged = replace(first, sha256=A, file="x.json", facts={})
@@ -97,7 +120,8 @@ FAULTS = [
 
 @pytest.mark.parametrize(("place", "value", "field"), FAULTS)
 def test_a_fault_is_named(place, value, field):
-    """Would catch a hostile or careless manifest that is believed: above all a path that leaves the folder."""
+    """Would catch a hostile or careless manifest that is believed: above all a path that leaves the
+    folder."""
     node = copy.deepcopy(VALID)
     target = node
     for step in place[:-1]:

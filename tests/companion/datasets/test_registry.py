@@ -28,7 +28,8 @@ def test_no_set_lies_inside_another():
 
 @pytest.mark.parametrize("chosen", STORED, ids=lambda item: item.name)
 def test_a_card_says_what_must_be_said_and_counts_right(chosen):
-    """Would catch a set without a card, a card that lacks a part, and a count that the set has outgrown."""
+    """Would catch a set without a card, a card that lacks a part, and a count that the set has
+    outgrown."""
     card = (chosen.path / "README.md").read_text()
     for word in ("ource", "enerator", "nits", "icence", "hecksum"):
         assert word in card, word
@@ -53,7 +54,8 @@ def test_paper_3s_graphs_are_those_of_its_tables():
 
 
 def test_paper_3s_graphs_are_what_the_code_makes():
-    """Would catch a stored graph that no longer follows from the code; a few, since all would take seconds."""
+    """Would catch a stored graph that no longer follows from the code; a few, since all would take
+    seconds."""
     manifest = SETS["regal-graphs"].manifest()
     for split, name in (("test", "squeezenet"), ("train", "lenet"), ("train", "gru-2x5")):
         assert regal_graphs.make(split, name).digest == manifest.item(name).digest
@@ -85,7 +87,12 @@ class Toy:
         (folder / "x.json").write_text(self.text)
         if self.fails:
             raise KeyboardInterrupt
-        return Manifest("toy", "A toy.", None, (Item("x", "0" * 64, None, "x.json", file_sha256(folder / "x.json")),))
+        return Manifest(
+            "toy",
+            "A toy.",
+            None,
+            (Item("x", "0" * 64, None, "x.json", file_sha256(folder / "x.json")),),
+        )
 
 
 TOY = DataSet("toy", "toy", "A toy.", "toy.build")
@@ -103,9 +110,16 @@ def test_a_set_is_replaced_whole_and_its_card_stays(monkeypatch, tmp_path):
     (target / "README.md").write_text("card")
     (target / "left_over.json").write_text("{}")
     manifest = build(monkeypatch, Toy("two"), target)
-    assert sorted(path.name for path in target.iterdir()) == ["README.md", "manifest.json", "x.json"]
+    assert sorted(path.name for path in target.iterdir()) == [
+        "README.md",
+        "manifest.json",
+        "x.json",
+    ]
     assert (target / "x.json").read_text() == "two" and (target / "README.md").read_text() == "card"
-    assert json.loads((target / "manifest.json").read_text())["items"][0]["sha256"] == manifest.items[0].sha256
+    assert (
+        json.loads((target / "manifest.json").read_text())["items"][0]["sha256"]
+        == manifest.items[0].sha256
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["toy"]
 
 
@@ -115,7 +129,9 @@ def test_an_interrupted_build_leaves_what_was_there(monkeypatch, tmp_path):
     build(monkeypatch, Toy("one"), target)
     with pytest.raises(KeyboardInterrupt):
         build(monkeypatch, Toy("two", fails=True), target)
-    assert (target / "x.json").read_text() == "one" and [path.name for path in tmp_path.iterdir()] == ["toy"]
+    assert (target / "x.json").read_text() == "one" and [
+        path.name for path in tmp_path.iterdir()
+    ] == ["toy"]
 
 
 def test_a_failed_exchange_puts_the_old_set_back(monkeypatch, tmp_path):
@@ -145,4 +161,7 @@ def test_sizes_are_bounded(monkeypatch, tmp_path):
     monkeypatch.setattr(verify, "MAX_TOTAL_BYTES", 70)
     assert [fault.split(":")[0] for fault in verify.verify_sizes().faults] == ["big.json"]
     monkeypatch.setattr(verify, "MAX_TOTAL_BYTES", 69)
-    assert [fault.split(":")[0] for fault in verify.verify_sizes().faults] == ["big.json", "all files"]
+    assert [fault.split(":")[0] for fault in verify.verify_sizes().faults] == [
+        "big.json",
+        "all files",
+    ]

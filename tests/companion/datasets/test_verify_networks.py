@@ -1,4 +1,5 @@
-"""Files of no set: ours are whole; of trained networks whole ones pass, damaged and pickled ones do not."""
+"""Files of no set: ours are whole; of trained networks whole ones pass, damaged and pickled ones do
+not."""
 
 import numpy as np
 from learned_mapping_builders.verify import verify_other_files

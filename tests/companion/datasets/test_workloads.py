@@ -1,4 +1,5 @@
-"""The sixty workloads: names and kinds, and functions that trace; the compiler itself is not needed."""
+"""The sixty workloads: names and kinds, and functions that trace; the compiler itself is not
+needed."""
 
 import inspect
 
@@ -9,7 +10,13 @@ from learned_mapping_builders import workloads
 from learned_mapping.errors import InputError
 
 BENCHMARK, FLEET, WORKLOADS = workloads.BENCHMARK, workloads.FLEET, workloads.WORKLOADS
-TRACED = ("inference_mobilenet", "inference_gru", "alexnet_train_batch_32", "rnn_4", "fleet_decoder_batch_32")
+TRACED = (
+    "inference_mobilenet",
+    "inference_gru",
+    "alexnet_train_batch_32",
+    "rnn_4",
+    "fleet_decoder_batch_32",
+)
 
 
 def test_sixty_of_two_kinds():
@@ -29,20 +36,23 @@ def test_all_are_of_the_zoo_and_of_many_families():
 
 @pytest.mark.parametrize("name", TRACED)
 def test_functions_trace_on_flat_arguments(name):
-    """Would catch options that do not fit the model, arguments that are not arrays, and donation of the wrong ones."""
+    """Would catch options that do not fit the model, arguments that are not arrays, and donation of
+    the wrong ones."""
     alive = len(jax.live_arrays())
     function, arguments, donated = workloads.function_and_arguments(name)
     results = jax.eval_shape(function, *arguments)
     assert len(jax.live_arrays()) == alive
     assert all(isinstance(a, jax.ShapeDtypeStruct) for a in arguments)
     returned = [(r.shape, r.dtype) for r in results]
-    for i in donated:  # every donated array is given back with the same shape, or its memory could not be taken over
+    # every donated array is given back with the same shape, or its memory could not be taken over
+    for i in donated:
         returned.remove((arguments[i].shape, arguments[i].dtype))
     assert bool(donated) == ("train" in name or name in ("rnn_4", "fleet_decoder_batch_32"))
 
 
 def test_names_and_options_are_checked():
-    """Would catch a traceback for a mistyped name, and options that the builder takes under another name."""
+    """Would catch a traceback for a mistyped name, and options that the builder takes under another
+    name."""
     with pytest.raises(InputError, match="rnn_7"):
         workloads.workload("rnn_8")
     for w in WORKLOADS.values():

@@ -26,21 +26,27 @@ def test_graphs_can_be_read():
 
 
 def test_programs_have_about_as_many_buffers_as_the_papers():
-    """Would catch a change of the rules that moves the instances away from table 2, or a latency model in which fast
-    memory does harm."""
+    """Would catch a change of the rules that moves the instances away from table 2, or a latency
+    model in which fast memory does harm."""
     for name in zoo_sets.PROGRAMS:
         program = read_program(DATA / "programs" / f"{name}.json.gz")
         assert program.name == name
         if name in PAPER_BUFFERS:
             assert program.num_buffers == pytest.approx(PAPER_BUFFERS[name], rel=0.15)
-        # In these programs fast memory slows nothing down: to the last bit, everything in it saves what can be saved.
+        # In these programs fast memory slows nothing down: to the last bit, everything in it saves
+        # what can be saved.
         assert program.possible_saving_s == float(np.sum(program.slow_s - program.supply_s))
 
 
 def test_files_are_what_the_code_makes(tmp_path):
-    """Would catch stored files that no longer follow from the code; a few, since all would take half a minute."""
+    """Would catch stored files that no longer follow from the code; a few, since all would take
+    half a minute."""
     zoo_sets.build_graphs(tmp_path, chosen=["lenet_inference", "alexnet_inference", "gru_4_steps"])
     zoo_sets.build_programs(tmp_path, chosen=["alexnet_train_batch_32", "lstm"])
     for path in tmp_path.iterdir():
-        folder = "programs" if path.name.split(".")[0] in ("alexnet_train_batch_32", "lstm") else "graphs"
+        folder = (
+            "programs"
+            if path.name.split(".")[0] in ("alexnet_train_batch_32", "lstm")
+            else "graphs"
+        )
         assert path.read_bytes() == (DATA / folder / path.name).read_bytes(), path.name

@@ -21,7 +21,8 @@ from learned_mapping_companion.figures import mcm as figures
 
 
 def test_show_is_svg_and_reproducible():
-    """Catches a picture with a date or random ids in it, and one that fails on an invalid partition."""
+    """Catches a picture with a date or random ids in it, and one that fails on an invalid
+    partition."""
     graph = random_graph(np.random.default_rng(0), "towers", 60)
     partition = solve(graph, "greedy-careful", chips=4).solution
     assert svg_text(picture(graph, partition)) == svg_text(picture(graph, partition))
@@ -40,22 +41,46 @@ def test_bars_end_at_the_slowest_chip():
 
 
 def test_cases_have_a_panel_each():
-    cases = [{"metric": "verdict", "method": "x", "assignment": EXAMPLE_PARTITIONS["valid"], "value": "valid"}] * 3
-    assert len([axes for axes in figures.broken_example({"rows": cases}).axes if axes.get_visible()]) == 3
+    cases = [
+        {
+            "metric": "verdict",
+            "method": "x",
+            "assignment": EXAMPLE_PARTITIONS["valid"],
+            "value": "valid",
+        }
+    ] * 3
+    assert (
+        len([axes for axes in figures.broken_example({"rows": cases}).axes if axes.get_visible()])
+        == 3
+    )
 
 
 def test_a_picture_is_well_formed_whatever_the_names():
     """Catches names that break the SVG, and drawings that fail on one op or without any time."""
-    lone = make_graph(name="<lone> & co", op_names=["<a&b>"], op_kinds=["input"], op_flop=[0], tensor_names=[],
-                      tensor_producer=[], tensor_bytes=[], edge_tensor=[], edge_consumer=[])  # fmt: skip
+    lone = make_graph(
+        name="<lone> & co",
+        op_names=["<a&b>"],
+        op_kinds=["input"],
+        op_flop=[0],
+        tensor_names=[],
+        tensor_producer=[],
+        tensor_bytes=[],
+        edge_tensor=[],
+        edge_consumer=[],
+    )
     for partition in (make_partition([0], 1), make_partition([1], 3)):
-        assert xml.etree.ElementTree.fromstring(svg_text(picture(lone, partition))).tag.endswith("svg")
+        assert xml.etree.ElementTree.fromstring(svg_text(picture(lone, partition))).tag.endswith(
+            "svg"
+        )
 
 
 def test_transfers_are_drawn_as_the_model_has_them():
-    """By hand: of a -> b one 3,200-byte tensor crosses one link of 32 GB/s, so 0.1 us on either side."""
+    """By hand: of a -> b one 3,200-byte tensor crosses one link of 32 GB/s, so 0.1 us on either
+    side."""
     graph = hand_graph(2, [(0, 1)], op_seconds=[1e-6, 2e-6], tensor_bytes=[3200, 0])
-    bars = picture(graph, make_partition([0, 1], 2), ChipPackage(chips=2, link_bytes_per_s=32e9)).axes[1]
+    bars = picture(
+        graph, make_partition([0, 1], 2), ChipPackage(chips=2, link_bytes_per_s=32e9)
+    ).axes[1]
     operations, links = bars.containers
     assert np.allclose([patch.get_height() for patch in operations], [1e-3, 2e-3])
     assert np.allclose([patch.get_height() for patch in links], [1e-4, 1e-4])
@@ -63,19 +88,36 @@ def test_transfers_are_drawn_as_the_model_has_them():
 
 def test_result_figures_show_what_the_rows_say():
     rows = [
-        {"instance": name, "method": method, "metric": "gap_percent", "value": gap, "low": gap - 1, "high": gap + 2}
+        {
+            "instance": name,
+            "method": method,
+            "metric": "gap_percent",
+            "value": gap,
+            "low": gap - 1,
+            "high": gap + 2,
+        }
         for name in ("bert", "resnet50-4")
         for method, gap in (("sa", 25.0), ("random", 110.0), ("optimum", 0.0))
     ]
     axes = figures.gap_bars({"rows": rows}, ["sa", "random"]).axes[0]
-    assert {text.get_text() for text in axes.texts} == {"1.25", "2.10"}, "the optimum itself has no bar"
+    assert {text.get_text() for text in axes.texts} == {"1.25", "2.10"}, (
+        "the optimum itself has no bar"
+    )
     assert [label.get_text() for label in axes.get_yticklabels()] == ["bert", "resnet50-4"]
     assert len(figures.gap_bars({"rows": rows}, ["sa"]).axes[0].patches) == 2
     key = {"instance": "bert", "metric": "throughput"}
     curve = {"x": [1, 10], "y": [2.0, 4.0], "x_unit": "samples"}
-    rows = [{**key, "method": "sa", "value": 4.0, "curve": curve}, {**key, "method": "optimum", "value": 9.0}]
-    lines = {line.get_label(): line for line in figures.search_curves({"rows": rows}, "bert").axes[0].lines}
-    assert list(lines["sa"].get_ydata()) == [2.0, 4.0] and set(lines["optimum"].get_ydata()) == {9.0}
+    rows = [
+        {**key, "method": "sa", "value": 4.0, "curve": curve},
+        {**key, "method": "optimum", "value": 9.0},
+    ]
+    lines = {
+        line.get_label(): line
+        for line in figures.search_curves({"rows": rows}, "bert").axes[0].lines
+    }
+    assert list(lines["sa"].get_ydata()) == [2.0, 4.0] and set(lines["optimum"].get_ydata()) == {
+        9.0
+    }
 
 
 def row(method, metric, value, **more):
@@ -83,9 +125,12 @@ def row(method, metric, value, **more):
 
 
 def test_the_scatter_has_the_valid_partitions_normalised():
-    """Catches invalid partitions drawn as infinitely fast, and a normalisation by the invalid ones."""
+    """Catches invalid partitions drawn as infinitely fast, and a normalisation by the invalid
+    ones."""
     scatter = {"predicted": [4.0, 1.0, 2.0], "measured": [9.0, 0.0, 3.0]}
-    figure = figures.predicted_against_measured({"rows": [row("near-balanced", "pearson", 0.9, scatter=scatter)]})
+    figure = figures.predicted_against_measured(
+        {"rows": [row("near-balanced", "pearson", 0.9, scatter=scatter)]}
+    )
     points = figure.axes[0].lines[0]
     np.testing.assert_allclose(points.get_xdata(), [2.0, 1.0])
     np.testing.assert_allclose(points.get_ydata(), [3.0, 1.0])
@@ -99,12 +144,17 @@ def test_bars_say_what_does_not_fit():
         row("sa", "over_optimum", 0.0, low=0.0, high=0.0),
     ]
     axes = figures.method_bars({"rows": rows}).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["optimum", "class-search", "sa"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "optimum",
+        "class-search",
+        "sa",
+    ]
     assert [text.get_text() for text in axes.texts] == ["1.000", "1.070", "does not run"]
 
 
 def test_traffic_by_hand():
-    """a, b on 0, d on 2, c, e on 1, f on 3: a tensor counts once, up to its last user. 16 KiB each."""
+    """a, b on 0, d on 2, c, e on 1, f on 3: a tensor counts once, up to its last user. 16 KiB
+    each."""
     graph = example_graph()
     actual = figures.traffic(graph, np.array([0, 0, 1, 2, 1, 3]))
     kib = {pair: size // 1024 for pair, size in actual.items()}

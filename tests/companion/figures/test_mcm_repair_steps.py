@@ -19,7 +19,9 @@ def repaired():
 
 
 def cells(picture: str, colour: str) -> int:
-    return sum(path.count("M") for path in re.findall(rf'<path d="([^"]*)" fill="{colour}"/>', picture))
+    return sum(
+        path.count("M") for path in re.findall(rf'<path d="([^"]*)" fill="{colour}"/>', picture)
+    )
 
 
 def test_a_cell_for_every_chip_of_every_domain(repaired):
@@ -30,7 +32,9 @@ def test_a_cell_for_every_chip_of_every_domain(repaired):
     pictures = re.findall(r"<svg.*?</svg>", page)
     assert len(pictures) == len(shown)
     for picture, frame in zip(pictures, shown):
-        left = [set(before) - set(after) for before, after in zip(frame.step.before, frame.step.after)]
+        left = [
+            set(before) - set(after) for before, after in zip(frame.step.before, frame.step.after)
+        ]
         assert cells(picture, figures.REMOVED) == sum(map(len, left))
         alone = sum(len(domain) == 1 for domain in frame.step.after)
         assert cells(picture, figures.FIXED) + cells(picture, figures.FORCED) == alone
@@ -39,14 +43,24 @@ def test_a_cell_for_every_chip_of_every_domain(repaired):
 
 
 def test_no_step_that_matters_is_left_out(repaired):
-    """Would catch a refusal or a way back that no picture shows, and a decision that was undone drawn as decided."""
+    """Would catch a refusal or a way back that no picture shows, and a decision that was undone
+    drawn as decided."""
     y, steps = repaired
     shown = figures.frames(steps)
     assert sum(1 + len(frame.quiet) for frame in shown) == len(steps)
-    assert all(step.before == step.after and step.kind != LEFT for frame in shown for step in frame.quiet)
-    page = re.sub(' aria-label="[^"]*"', "", figures.repair_steps(example_graph(), y, 4, steps, name="lm-x"))
+    assert all(
+        step.before == step.after and step.kind != LEFT for frame in shown for step in frame.quiet
+    )
+    page = re.sub(
+        ' aria-label="[^"]*"', "", figures.repair_steps(example_graph(), y, 4, steps, name="lm-x")
+    )
     assert page.count("not kept") == sum(step.kind == LEFT and bool(step.chips) for step in steps)
-    assert page.count("a dead end") == page.count("goes back") == sum(step.undone > 0 for step in steps) > 0
+    assert (
+        page.count("a dead end")
+        == page.count("goes back")
+        == sum(step.undone > 0 for step in steps)
+        > 0
+    )
     back = next(frame for frame in shown if frame.step.undone)
     assert back.step.blamed[0] not in back.fixed and back.step.op not in back.fixed
     assert figures.summary(steps)["undone"] == back.step.undone
@@ -62,4 +76,7 @@ def test_it_stands_alone_under_its_own_name(repaired):
 
 def test_names_fit_their_column():
     assert figures.short_name("conv_1/conv_general_dilated") == "conv_1/conv"
-    assert figures.short_name("reduce_window_sum.1") == "pool.1" and figures.short_name("tanh") == "tanh"
+    assert (
+        figures.short_name("reduce_window_sum.1") == "pool.1"
+        and figures.short_name("tanh") == "tanh"
+    )

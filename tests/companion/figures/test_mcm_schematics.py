@@ -22,30 +22,46 @@ def text_of(figure) -> str:
 
 
 def value(result, instance, metric):
-    (row,) = [r for r in result["rows"] if (r["instance"], r["metric"]) == (instance, metric) and "module" not in r]
+    (row,) = [
+        r
+        for r in result["rows"]
+        if (r["instance"], r["metric"]) == (instance, metric) and "module" not in r
+    ]
     return row["value"]
 
 
 def test_the_method_is_that_of_the_configuration(monkeypatch):
     """Would catch a number that is typed: another default must reach rows and picture."""
-    changed = dataclasses.replace(agent_config("full"), rollouts=28, minibatches=7, clip=0.35, mode="sample")
+    changed = dataclasses.replace(
+        agent_config("full"), rollouts=28, minibatches=7, clip=0.35, mode="sample"
+    )
     monkeypatch.setattr(mcm_schematics, "agent_config", lambda profile: changed)
     result = mcm_schematics.assemble_fig1("full", [])
     assert value(result, "full", "rollouts") == 28 and value(result, "full", "mode") == "sample"
     shown = text_of(schematic("mcm.fig1", result["rows"]))
-    assert "28 partitions" in shown and "7 mini-batches" in shown and "ε = 0.35" in shown and "SAMPLE" in shown
+    assert (
+        "28 partitions" in shown
+        and "7 mini-batches" in shown
+        and "ε = 0.35" in shown
+        and "SAMPLE" in shown
+    )
     assert "FIX" not in shown
 
 
 def test_the_network_is_the_one_that_learns():
-    """Would catch weights of another network, a module that no box counts, and sizes of another profile."""
+    """Would catch weights of another network, a module that no box counts, and sizes of another
+    profile."""
     result = mcm_schematics.assemble_fig3("full", [])
     for profile in ("full", "paper"):
         parameters = ChipPolicy(agent_config(profile)).new_parameters(np.random.default_rng(1))
         total = sum(array.size for arrays in parameters.values() for array in arrays.values())
         assert value(result, profile, "parameters_total") == total
     shown = text_of(schematic("mcm.fig3", result["rows"]))
-    counts = [int(word.replace(",", "")) for word, unit in zip(shown.split(), shown.split()[1:]) if unit == "weights"]
+    counts = [
+        int(word.replace(",", ""))
+        for word, unit in zip(shown.split(), shown.split()[1:])
+        if unit == "weights"
+    ]
     assert sum(counts) == value(result, "full", "parameters_total")
     assert f"{value(result, 'full', 'layers')} ({value(result, 'paper', 'layers')}) layers" in shown
 
@@ -58,13 +74,17 @@ def test_the_workers_are_those_of_the_training(monkeypatch):
     result = mcm_schematics.assemble_fig4("full", [])
     assert value(result, "full", "iterations") == 4321 // value(result, "full", "rollouts")
     shown = text_of(schematic("mcm.fig4", result["rows"]))
-    assert f"{len(graphs.names('train'))} graphs" in shown and f"{len(graphs.names('validation'))} graphs" in shown
+    assert (
+        f"{len(graphs.names('train'))} graphs" in shown
+        and f"{len(graphs.names('validation'))} graphs" in shown
+    )
     assert "11 (200) copies" in shown and "123 a graph" in shown and "4,321 (20,000)" in shown
 
 
 @pytest.mark.parametrize("profile", ["quick", "full", "paper"])
 def test_every_profile_draws_itself(profile):
-    """Would catch a profile whose rows lack what the pictures need, and a picture that differs each time."""
+    """Would catch a profile whose rows lack what the pictures need, and a picture that differs each
+    time."""
     for figure in ("fig1", "fig3", "fig4"):
         rows = getattr(mcm_schematics, f"assemble_{figure}")(profile, [])["rows"]
         once, again = (svg_text(schematic(f"mcm.{figure}", rows)) for _ in range(2))

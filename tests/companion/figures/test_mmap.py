@@ -29,12 +29,15 @@ def rectangles(figure) -> list[tuple[float, float, float, float]]:
 
 def drawn(axes) -> list[tuple[float, float, float, float]]:
     """(x, y, width, height) of every path of the collections."""
-    extents = [path.get_extents() for collection in axes.collections for path in collection.get_paths()]
+    extents = [
+        path.get_extents() for collection in axes.collections for path in collection.get_paths()
+    ]
     return [(box.x0, box.y0, box.width, box.height) for box in extents]
 
 
 def test_layout_draws_each_allocation_where_it_is():
-    """Catches swapped axes, an interval that misses its last step, and buffers drawn that hold nothing new."""
+    """Catches swapped axes, an interval that misses its last step, and buffers drawn that hold
+    nothing new."""
     program, mapping = toy_game()
     assert rectangles(layout(program, mapping)) == [(0, 0, 4, 4), (1, 4, 2, 4)]
 
@@ -48,22 +51,54 @@ def test_axes_are_labelled_with_units():
 
 
 def test_tradeoffs_are_those_of_the_game():
-    """x written at step 0: Copy holds [0, 1] and uses step 1's supply, NoCopy holds [0, 3], Drop nothing."""
+    """x written at step 0: Copy holds [0, 1] and uses step 1's supply, NoCopy holds [0, 3], Drop
+    nothing."""
     figure = tradeoff_figure(toy_program(), [])
-    held = [[(x, y, width) for x, y, width, height in drawn(axes) if height == 4] for axes in figure.axes[:3]]
+    held = [
+        [(x, y, width) for x, y, width, height in drawn(axes) if height == 4]
+        for axes in figure.axes[:3]
+    ]
     assert held == [[(0, 0, 2)], [(0, 0, 4)], []]
     left = [[bar.get_height() for bar in axes.patches[4:]] for axes in figure.axes[3:]]
     assert left == [[1, 0, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]]
 
 
 def test_what_an_action_would_hold_is_outlined():
-    """A panel for each action that places: the interval and the offset of the stored row, over what is decided."""
+    """A panel for each action that places: the interval and the offset of the stored row, over what
+    is decided."""
     program = toy_program()
-    copy = {"method": "copy", "steps": 2, "start": 1, "end": 2, "offset": 4, "bytes": 4, "copy_s": 1e-6}
-    keep = {"method": "nocopy", "steps": 3, "start": 0, "end": 2, "offset": 4, "bytes": 4, "copy_s": 0.0}
-    drop = {"method": "drop", "steps": 0, "start": -1, "end": -1, "offset": -1, "bytes": 4, "copy_s": 0.0}
+    copy = {
+        "method": "copy",
+        "steps": 2,
+        "start": 1,
+        "end": 2,
+        "offset": 4,
+        "bytes": 4,
+        "copy_s": 1e-6,
+    }
+    keep = {
+        "method": "nocopy",
+        "steps": 3,
+        "start": 0,
+        "end": 2,
+        "offset": 4,
+        "bytes": 4,
+        "copy_s": 0.0,
+    }
+    drop = {
+        "method": "drop",
+        "steps": 0,
+        "start": -1,
+        "end": -1,
+        "offset": -1,
+        "bytes": 4,
+        "copy_s": 0.0,
+    }
     figure = actions_figure(program, [{**copy, "moves": [1, 1, 2, 2]}, keep, drop])
-    assert [axes.get_title() for axes in figure.axes] == ["Copy: 2 steps, 1.0 µs of copying", "NoCopy: 3 steps"]
+    assert [axes.get_title() for axes in figure.axes] == [
+        "Copy: 2 steps, 1.0 µs of copying",
+        "NoCopy: 3 steps",
+    ]
     outlined = [[patch.get_bbox().bounds for patch in axes.patches] for axes in figure.axes]
     assert outlined == [[(1, 4, 2, 4)] * 2, [(0, 4, 3, 4)] * 2]
     assert all(drawn(axes) == [(0, 0, 4, 4)] for axes in figure.axes)
@@ -91,11 +126,24 @@ def test_neighbouring_tensors_differ_in_colour():
 
 def test_result_figures_hold_every_method():
     """Catches a method that falls out of a legend or a panel that is missing."""
-    curve = {"x": [0.1, 1.0, 2.0], "y": [0.2, 0.3, 0.4], "low": [0.1, 0.2, 0.3], "high": [0.3, 0.4, 0.5], "x_unit": "s"}
+    curve = {
+        "x": [0.1, 1.0, 2.0],
+        "y": [0.2, 0.3, 0.4],
+        "low": [0.1, 0.2, 0.3],
+        "high": [0.3, 0.4, 0.5],
+        "x_unit": "s",
+    }
     rows = []
     for instance in ("one", "two"):
         for method in ("random", "greedy-tuned", "edit-search"):
-            row = {"instance": instance, "method": method, "value": 0.4, "low": 0.3, "high": 0.5, "n": 5}
+            row = {
+                "instance": instance,
+                "method": method,
+                "value": 0.4,
+                "low": 0.3,
+                "high": 0.5,
+                "n": 5,
+            }
             rows.append({**row, "metric": "return", "curve": curve})
             rows.append({**row, "metric": "gap_percent"})
     for figure in (curves(rows, {"one": 0.9}), returns(rows, [], {"one": 0.9})):

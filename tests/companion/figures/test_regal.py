@@ -41,7 +41,9 @@ def test_the_chart_holds_every_op_and_the_peak(graph, schedule):
     chart, memory = figure.axes
     assert sum(len(bars.get_paths()) for bars in chart.collections) == graph.num_ops
     top = max(line.get_ydata().max() for line in memory.lines[:2])
-    assert top == pytest.approx(memory.lines[2].get_ydata()[0]), "the curves reach the dotted line of the peak"
+    assert top == pytest.approx(memory.lines[2].get_ydata()[0]), (
+        "the curves reach the dotted line of the peak"
+    )
 
 
 def test_a_broken_schedule_is_not_drawn(graph):
@@ -51,23 +53,49 @@ def test_a_broken_schedule_is_not_drawn(graph):
 
 def test_extreme_graphs_are_drawn():
     """One op without tensors and without time; a thousand ops."""
-    lone = make_graph(name="<lone> & co", op_names=["a"], op_kinds=["input"], op_flop=[0], tensor_names=[],
-                      tensor_producer=[], tensor_bytes=[], edge_tensor=[], edge_consumer=[])  # fmt: skip
-    assert "svg" in svg_text(picture(lone)) and "svg" in svg_text(picture(lone, Schedule.of([0], [(0, -1)], 2)))
+    lone = make_graph(
+        name="<lone> & co",
+        op_names=["a"],
+        op_kinds=["input"],
+        op_flop=[0],
+        tensor_names=[],
+        tensor_producer=[],
+        tensor_bytes=[],
+        edge_tensor=[],
+        edge_consumer=[],
+    )
+    assert "svg" in svg_text(picture(lone)) and "svg" in svg_text(
+        picture(lone, Schedule.of([0], [(0, -1)], 2))
+    )
     assert "svg" in svg_text(picture(random_graph(np.random.default_rng(0), "towers", 1000)))
 
 
 def test_result_figures_show_what_the_rows_say():
     rows = [
-        {"instance": d, "method": m, "metric": "gap_percent", "value": v, "low": v - 1, "high": v + 1}
+        {
+            "instance": d,
+            "method": m,
+            "metric": "gap_percent",
+            "value": v,
+            "low": v - 1,
+            "high": v + 1,
+        }
         for d in ("traced-runtime", "synthetic-runtime")
         for m, v in (("brkga", 12.3), ("random", 45.6))
     ]
-    figure = figures.gap_bars({"rows": rows, "paper": [{**rows[0], "value": 20.19}]}, ["brkga", "random"])
+    figure = figures.gap_bars(
+        {"rows": rows, "paper": [{**rows[0], "value": 20.19}]}, ["brkga", "random"]
+    )
     assert len(figure.axes) == 2
     assert {"12.3", "45.6"} <= {text.get_text() for text in figure.axes[0].texts}
     rows = [
-        {"instance": f"{n} ops", "ops": n, "method": "brkga", "metric": "seconds_by_size", "value": n / 1e3}
+        {
+            "instance": f"{n} ops",
+            "ops": n,
+            "method": "brkga",
+            "metric": "seconds_by_size",
+            "value": n / 1e3,
+        }
         for n in (100, 50)
     ]
     line = figures.seconds_by_size({"rows": rows, "paper": []}).axes[0].lines[0]
@@ -75,7 +103,8 @@ def test_result_figures_show_what_the_rows_say():
 
 
 def test_memory_falls_when_a_tensor_is_sent_away():
-    """By hand: a makes x (8 bytes) on device 0; b runs there (y, 4 bytes, an output), then x is sent, and freed."""
+    """By hand: a makes x (8 bytes) on device 0; b runs there (y, 4 bytes, an output), then x is
+    sent, and freed."""
     graph = hand_graph(
         3,
         [(0, 1), (0, 2)],
@@ -91,13 +120,22 @@ def test_memory_falls_when_a_tensor_is_sent_away():
 
 
 def row(instance, name, value, **more):
-    return {"instance": instance, "method": name, "metric": "improvement_percent", "value": value} | more
+    return {
+        "instance": instance,
+        "method": name,
+        "metric": "improvement_percent",
+        "value": value,
+    } | more
 
 
 def test_every_graph_is_in_the_histogram():
     """Catches edges that leave out the best or the worst graph, and a title of other numbers."""
     values = (-3.2, 0.0, 0.0, 41.0)
-    rows = [row(str(i), name, value) for name in ("regal", "spectral-law") for i, value in enumerate(values)]
+    rows = [
+        row(str(i), name, value)
+        for name in ("regal", "spectral-law")
+        for i, value in enumerate(values)
+    ]
     figure = figures.improvement_histogram({"rows": rows, "paper": [row("best", "regal", 54.3)]})
     for axes in figure.axes:
         assert sum(bar.get_height() for bar in axes.patches) == len(values)
@@ -113,7 +151,9 @@ def test_limits_come_in_order():
         for limit in (9000, 500)
     ]
     one, two = figures.improvement_by_limit({"rows": rows}).axes
-    assert one.lines[0].get_xdata().tolist() == [500, 9000] and one.lines[0].get_ydata().tolist() == [0.5, 9.0]
+    assert one.lines[0].get_xdata().tolist() == [500, 9000] and one.lines[
+        0
+    ].get_ydata().tolist() == [0.5, 9.0]
     assert two.lines[0].get_ydata().tolist() == [5.0, 90.0]
     assert "500 evaluations" in one.get_ylabel()
 
@@ -130,31 +170,63 @@ def test_the_paint_is_the_law():
 
 
 def test_the_method_shows_the_weights():
-    names = {"node_encoder": 10, "edge_encoder": 2000, "message_forward": 3, "message_backward": 4, "node_update": 5,
-             "head_0_a": 6, "head_0_b": 7}  # fmt: skip
+    names = {
+        "node_encoder": 10,
+        "edge_encoder": 2000,
+        "message_forward": 3,
+        "message_backward": 4,
+        "node_update": 5,
+        "head_0_a": 6,
+        "head_0_b": 7,
+    }
     rows = [{"instance": k, "metric": "parameters", "value": v} for k, v in names.items()]
-    figure = schematic("regal.fig1", [*rows, {"instance": "rounds", "metric": "rounds", "value": 5}])
+    figure = schematic(
+        "regal.fig1", [*rows, {"instance": "rounds", "metric": "rounds", "value": 5}]
+    )
     text = " ".join(t.get_text() for t in figure.axes[0].texts)
-    assert "messages: 7 weights" in text and "2,000" in text and "priority: 13 weights" in text and "5 rounds" in text
+    assert (
+        "messages: 7 weights" in text
+        and "2,000" in text
+        and "priority: 13 weights" in text
+        and "5 rounds" in text
+    )
 
 
 FAR = ("trained", "new-family", "four-devices")
 
 
 def test_dots_and_refusals():
-    """Catches a dot at another distance, one panel's dots in the other, and a refusal drawn as no gain."""
+    """Catches a dot at another distance, one panel's dots in the other, and a refusal drawn as no
+    gain."""
     rows = []
     for k, network in enumerate(figures.NETWORK_TITLES):
         for i, distance in enumerate(FAR[:2]):
-            row = {"instance": f"{network}/{distance}", "method": "regal", "metric": "improvement_percent"}
+            row = {
+                "instance": f"{network}/{distance}",
+                "method": "regal",
+                "metric": "improvement_percent",
+            }
             if (k, i) != (1, 1):
                 rows.append(row | {"value": 10.0 * k + i, "low": -1.0, "high": 30.0})
-        rows.append({"instance": f"{network}/four-devices", "method": "regal", "metric": "refused", "value": True})
+        rows.append(
+            {
+                "instance": f"{network}/four-devices",
+                "method": "regal",
+                "metric": "refused",
+                "value": True,
+            }
+        )
     figure = figures.gains_by_distance({"rows": rows})
     first, second = figure.axes
     lines = [panel.containers[0].lines[0] for panel in figure.axes]
     assert list(zip(*(d.tolist() for d in lines[0].get_data()))) == [(0.0, 0.0), (1.0, 1.0)]
     assert list(zip(*(d.tolist() for d in lines[1].get_data()))) == [(10.0, 0.0)]
-    assert [label.get_text() for label in first.get_yticklabels()] == ["trained", "new family", "four devices"]
+    assert [label.get_text() for label in first.get_yticklabels()] == [
+        "trained",
+        "new family",
+        "four devices",
+    ]
     for panel in (first, second):
-        assert [(text.get_text(), text.get_position()[1]) for text in panel.texts] == [("regal refuses", 2.0)]
+        assert [(text.get_text(), text.get_position()[1]) for text in panel.texts] == [
+            ("regal refuses", 2.0)
+        ]

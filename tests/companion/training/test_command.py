@@ -1,4 +1,5 @@
-"""What the training commands share: a training that is stopped goes on and ends as one that was not."""
+"""What the training commands share: a training that is stopped goes on and ends as one that was
+not."""
 
 import numpy as np
 from learned_mapping_builders.training.command import go_on, write_tuning
@@ -8,7 +9,8 @@ from learned_mapping.programs.json_io import read_json
 
 
 class Walk:
-    """An agent that adds a random number in each of six iterations; it may be interrupted after some."""
+    """An agent that adds a random number in each of six iterations; it may be interrupted after
+    some."""
 
     def __init__(self, stops_after: int = 6):
         self.iterations, self.place, self.stops_after = 0, 0.0, stops_after
@@ -32,7 +34,8 @@ class Walk:
 
 
 def test_a_stopped_training_ends_as_an_unstopped_one(tmp_path, capsys):
-    """Catches a state that is not found again, rows lost or written twice, and a limit that is not kept."""
+    """Catches a state that is not found again, rows lost or written twice, and a limit that is not
+    kept."""
     assert go_on(Walk(), tmp_path / "whole", every=2)
     try:
         go_on(Walk(stops_after=3), tmp_path / "parts", every=2)

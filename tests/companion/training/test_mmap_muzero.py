@@ -11,11 +11,14 @@ PROGRAM = "rnn_0"
 
 
 def train(folder, *more):
-    return mmap_muzero.main([PROGRAM, "--out", str(folder / "training" / "mmap"), "--every", "1", *more])
+    return mmap_muzero.main(
+        [PROGRAM, "--out", str(folder / "training" / "mmap"), "--every", "1", *more]
+    )
 
 
 @pytest.mark.parametrize(
-    "method", ["muzero", *(pytest.param(m, marks=pytest.mark.slow) for m in ("learning-only", "imitation"))]
+    "method",
+    ["muzero", *(pytest.param(m, marks=pytest.mark.slow) for m in ("learning-only", "imitation"))],
 )
 def test_a_training_goes_on_and_its_record_is_read(method, tmp_path, monkeypatch):
     """Catches a record that the book cannot read, and a second start that begins again."""
@@ -25,7 +28,9 @@ def test_a_training_goes_on_and_its_record_is_read(method, tmp_path, monkeypatch
     monkeypatch.setattr(runs, "data_folder", lambda: tmp_path)
     at_once, in_two = runs.trainings()
     assert at_once["method"] == in_two["method"] == method
-    assert [at_once[name] for name in ("updates", "best_whole")] == [in_two[name] for name in ("updates", "best_whole")]
+    assert [at_once[name] for name in ("updates", "best_whole")] == [
+        in_two[name] for name in ("updates", "best_whole")
+    ]
     mapping = json.loads((tmp_path / "training" / "mmap" / "at-once.mapping.json").read_text())
     assert mapping["schema"] == "learned-mapping/mapping/1"
 

@@ -22,8 +22,8 @@ def one_graph(monkeypatch, tmp_path):
 
 
 def test_elites_of_the_chosen_law(one_graph, tmp_path):
-    """Catches elites of several vectors in the place of the chosen law's, a cache that mixes the two up, and
-    a training that goes on from another's state."""
+    """Catches elites of several vectors in the place of the chosen law's, a cache that mixes the
+    two up, and a training that goes on from another's state."""
     several = regal_training_sets.examples("traced-runtime")[0].elites
     chosen = regal_training_sets.examples("traced-runtime", from_chosen=True)[0].elites
     budget = Budget(samples=regal_training_sets.ELITE_EVALUATIONS)
@@ -40,7 +40,8 @@ def test_elites_of_the_chosen_law(one_graph, tmp_path):
 
 
 def test_points_of_the_grids_make_their_laws(one_graph):
-    """Catches an order that a point names and its law lacks, and a point that does not survive the record's JSON."""
+    """Catches an order that a point names and its law lacks, and a point that does not survive the
+    record's JSON."""
     seen = regal_training_sets.features(one_graph)
     ordered = [point for point in regal_choices.SPECTRAL_GRID if "transfers" in point]
     assert 2 * len(ordered) == len(regal_choices.SPECTRAL_GRID)
@@ -53,8 +54,13 @@ def test_points_of_the_grids_make_their_laws(one_graph):
 
 
 def test_a_final_ranks_by_runs_that_the_grid_has_not_seen(one_graph, monkeypatch):
-    """Catches a final over the grid's own seeds, one that looks at one network only, and points left out of it."""
-    cost = {"lucky": lambda seed: 1.0 if seed < 2 else 3.0, "good": lambda seed: 2.0, "poor": lambda seed: 9.0}
+    """Catches a final over the grid's own seeds, one that looks at one network only, and points
+    left out of it."""
+    cost = {
+        "lucky": lambda seed: 1.0 if seed < 2 else 3.0,
+        "good": lambda seed: 2.0,
+        "poor": lambda seed: 9.0,
+    }
     seen = []
 
     def search(instance, law, seed):
@@ -76,8 +82,12 @@ def test_a_final_ranks_by_runs_that_the_grid_has_not_seen(one_graph, monkeypatch
     assert actual["chosen"] == {"name": "good"} and actual["grid"] == rows
     assert [row["gap_percent"] for row in actual["finalists"]] == pytest.approx([200.0, 120.0])
     assert {seed for _, _, seed in seen} == set(range(2, 2 + regal_choices.FINAL_SEEDS))
-    assert {(name, network) for name, network, _ in seen} == {(n, w) for n in ("lucky", "good") for w in (1.0, 1.2)}
-    assert regal_choices.finals(rows, [one_graph], best, [make(1.0)], 2)["chosen"] == {"name": "lucky"}
+    assert {(name, network) for name, network, _ in seen} == {
+        (n, w) for n in ("lucky", "good") for w in (1.0, 1.2)
+    }
+    assert regal_choices.finals(rows, [one_graph], best, [make(1.0)], 2)["chosen"] == {
+        "name": "lucky"
+    }
 
 
 def test_siblings_are_the_networks_of_all_training_seeds():

@@ -5,7 +5,8 @@ from learned_mapping_builders.regal_shared import shares
 
 
 def test_shares_of_known_parts():
-    """Catches parts that are mixed up or not freed of each other: costs are made of parts of known variance."""
+    """Catches parts that are mixed up or not freed of each other: costs are made of parts of known
+    variance."""
     rng = np.random.default_rng(0)
     laws, streams = 60, 80
     law, stream = 3.0 * rng.standard_normal((laws, 1)), 2.0 * rng.standard_normal((1, streams))

@@ -1,4 +1,5 @@
-"""The agent as a whole: the same seed gives the same training, a killed one resumes to the same bits, and it learns."""
+"""The agent as a whole: the same seed gives the same training, a killed one resumes to the same
+bits, and it learns."""
 
 import dataclasses
 import json
@@ -21,25 +22,40 @@ from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import parse_json
 from mmap_games import SMALL, hard_program, random_returns
 
-WINDOWS = dataclasses.replace(SMALL, windows=12, own_windows=4, cold_games=2, moves=6, imitation=0.1)
+WINDOWS = dataclasses.replace(
+    SMALL, windows=12, own_windows=4, cold_games=2, moves=6, imitation=0.1
+)
 
 
 def _same(first, second) -> None:
     assert first.solution == second.solution
     times = ("cpu_s",)
     for one, other in zip(first.log, second.log, strict=True):
-        assert {k: v for k, v in one.items() if k not in times} == {k: v for k, v in other.items() if k not in times}
+        assert {k: v for k, v in one.items() if k not in times} == {
+            k: v for k, v in other.items() if k not in times
+        }
     assert first.metrics["own_return"] == second.metrics["own_return"]
     assert first.stages == second.stages
 
 
 @pytest.mark.parametrize("config", [SMALL, WINDOWS], ids=["whole", "windows"])
-def test_same_seed_same_training_and_resumes_to_the_same_bits(config: AgentConfig, tmp_path) -> None:
+def test_same_seed_same_training_and_resumes_to_the_same_bits(
+    config: AgentConfig, tmp_path
+) -> None:
     program = hard_program(3, 40)
     whole = solve(program, 5, config=dataclasses.replace(config, iterations=5))
     path, log = tmp_path / "state.npz", tmp_path / "log.jsonl"
-    solve(program, 5, config=dataclasses.replace(config, iterations=3), checkpoint=path, log=log, every=2)
-    resumed = solve(program, 5, config=dataclasses.replace(config, iterations=5), checkpoint=path, log=log)
+    solve(
+        program,
+        5,
+        config=dataclasses.replace(config, iterations=3),
+        checkpoint=path,
+        log=log,
+        every=2,
+    )
+    resumed = solve(
+        program, 5, config=dataclasses.replace(config, iterations=5), checkpoint=path, log=log
+    )
     _same(whole, resumed)
     assert validate(program, whole.solution, exact=True).valid
     with pytest.raises(InputError, match="identity"):
@@ -58,25 +74,34 @@ LEARNERS = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in ("windows", "rounds") else name for name in LEARNERS]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("windows", "rounds") else name
+        for name in LEARNERS
+    ],
 )
 def test_a_run_cut_in_two_is_the_whole_run(tmp_path, monkeypatch, name) -> None:
-    """Catches updates that a budget in seconds cut off for good, and anything the future depends on that is not kept;
-    some of the places are within self-play, some within the updates."""
+    """Catches updates that a budget in seconds cut off for good, and anything the future depends on
+    that is not kept; some of the places are within self-play, some within the updates."""
     monkeypatch.setattr("learned_mapping.learning.loop.LONGEST_S", -1.0)
     program = hard_program(3, 40)
 
     def run(path, samples=None, seconds=None) -> None:
         solve(program, 5, config=LEARNERS[name], games=samples, seconds=seconds, checkpoint=path)
 
-    places = {"samples": (5, 11, 20), "seconds": (9, 45, 70), "interrupt": (3, 9, 20), "kill": (2, 10, 21)}
+    places = {
+        "samples": (5, 11, 20),
+        "seconds": (9, 45, 70),
+        "interrupt": (3, 9, 20),
+        "kill": (2, 10, 21),
+    }
     assert_goes_on(monkeypatch, tmp_path, run, places, samples=24)
 
 
 @pytest.mark.slow
 def test_a_round_that_stands_still_ends_and_learning_starts_anew(tmp_path) -> None:
-    """Until then it is the training without patience; each round has its own settings; what was found is kept; it
-    resumes within any round."""
+    """Until then it is the training without patience; each round has its own settings; what was
+    found is kept; it resumes within any round."""
     program, path, log = hard_program(3, 40), tmp_path / "state.npz", tmp_path / "log.jsonl"
     config = dataclasses.replace(SMALL, patience=8)
     whole = solve(program, 5, config=dataclasses.replace(config, iterations=24))
@@ -94,8 +119,16 @@ def test_a_round_that_stands_still_ends_and_learning_starts_anew(tmp_path) -> No
     in_windows = [row["updates"] for row in whole.log if row["equal"] > 0.0]
     assert min(np.diff(in_windows)) == round_config(config, 2).updates > SMALL.updates
     for stop in range(first, 24, 8):
-        solve(program, 5, config=dataclasses.replace(config, iterations=stop), checkpoint=path, log=log)
-    resumed = solve(program, 5, config=dataclasses.replace(config, iterations=24), checkpoint=path, log=log)
+        solve(
+            program,
+            5,
+            config=dataclasses.replace(config, iterations=stop),
+            checkpoint=path,
+            log=log,
+        )
+    resumed = solve(
+        program, 5, config=dataclasses.replace(config, iterations=24), checkpoint=path, log=log
+    )
     _same(whole, resumed)
     assert resumed.metrics["rounds"] == rounds
     assert resumed.metrics["recent_return"] == whole.metrics["recent_return"]
@@ -104,15 +137,22 @@ def test_a_round_that_stands_still_ends_and_learning_starts_anew(tmp_path) -> No
 
 
 def test_it_learns() -> None:
-    """Whole games of the agent after training are better than random games, by more than the spread of their mean."""
+    """Whole games of the agent after training are better than random games, by more than the spread
+    of their mean."""
     program = hard_program(3, 40)
     values = random_returns(program, 500)
     actual = solve(program, 0, config=dataclasses.replace(SMALL, iterations=60))
     assert actual.metrics["updates"] == 480
     assert actual.metrics["own_return"] > values.mean() + 2.0 * values.std()
-    assert actual.metrics["best_found"] >= actual.metrics["return"] >= actual.metrics["own_return"] - 1e-9
+    assert (
+        actual.metrics["best_found"]
+        >= actual.metrics["return"]
+        >= actual.metrics["own_return"] - 1e-9
+    )
     numbers, returns, *_ = zip(*actual.stages)
-    assert len(numbers) > 5 and list(numbers) == sorted(set(numbers)) and numbers[-1] <= actual.samples
+    assert (
+        len(numbers) > 5 and list(numbers) == sorted(set(numbers)) and numbers[-1] <= actual.samples
+    )
     assert max(returns) <= actual.metrics["return"] and returns[-1] > returns[0]
 
 
@@ -120,7 +160,8 @@ def test_whole_games_beside_windows_keep_pace() -> None:
     """However long the program, a game ends about as many iterations after it began as it shall."""
     program = hard_program(3, 200)
     slow, fast = (
-        solve(program, 0, config=dataclasses.replace(WINDOWS, moves=2, pace=pace, iterations=6)) for pace in (1000, 2)
+        solve(program, 0, config=dataclasses.replace(WINDOWS, moves=2, pace=pace, iterations=6))
+        for pace in (1000, 2)
     )
     games = WINDOWS.games - WINDOWS.windows
     assert slow.samples == 0 and 2 * games <= fast.samples <= 4 * games
@@ -142,7 +183,8 @@ def test_controls_do_what_they_say() -> None:
 
 
 def test_a_policy_improves_without_a_search() -> None:
-    """The head plays; its target is moved by what each action brings in the model, a nat at most; and it learns."""
+    """The head plays; its target is moved by what each action brings in the model, a nat at most;
+    and it learns."""
     config = dataclasses.replace(SMALL, simulations=0, value_scale=2.0)
     networks = Networks(config, (40, 40, 3))
     parameters = networks.init(np.random.default_rng(0), 0.0)
@@ -160,22 +202,33 @@ def test_a_policy_improves_without_a_search() -> None:
     worth = []
     for action in range(3):
         after, reward = networks.dynamics(parameters, state, np.full(6, action))
-        worth.append(decode(reward) + config.discount * decode(networks.predict(parameters, after).value))
-    gain = np.clip(config.value_scale * (np.stack(worth, 1) - np.asarray(value)[:, None]), -1.0, 1.0)
+        worth.append(
+            decode(reward) + config.discount * decode(networks.predict(parameters, after).value)
+        )
+    gain = np.clip(
+        config.value_scale * (np.stack(worth, 1) - np.asarray(value)[:, None]), -1.0, 1.0
+    )
     expected = jax.nn.softmax(np.where(legal, head.policy + gain, -np.inf))
-    actual = make_decide(networks, config)(parameters, seen, ids, legal, 0, 0, np.full(6, 1e-4, np.float32))
+    actual = make_decide(networks, config)(
+        parameters, seen, ids, legal, 0, 0, np.full(6, 1e-4, np.float32)
+    )
     np.testing.assert_allclose(actual.policy, expected, atol=1e-5)
     assert np.ptp(gain) > 0.0
-    np.testing.assert_array_equal(actual.action, np.argmax(np.where(legal, head.policy, -np.inf), axis=1))
+    np.testing.assert_array_equal(
+        actual.action, np.argmax(np.where(legal, head.policy, -np.inf), axis=1)
+    )
     program = hard_program(3, 40)
     values = random_returns(program, 500)
     trained = solve(program, 0, config=dataclasses.replace(config, iterations=60))
     assert trained.metrics["own_return"] > values.mean() + 2.0 * values.std()
 
 
-@pytest.mark.parametrize("small", [SMALL, pytest.param(WINDOWS, marks=pytest.mark.slow)], ids=["whole", "windows"])
+@pytest.mark.parametrize(
+    "small", [SMALL, pytest.param(WINDOWS, marks=pytest.mark.slow)], ids=["whole", "windows"]
+)
 def test_both_environments_train_the_same(small, tmp_path) -> None:
-    """The JAX environment in the agent: the same games at first, and resumed from its own checkpoint."""
+    """The JAX environment in the agent: the same games at first, and resumed from its own
+    checkpoint."""
     program, path = hard_program(3, 40), tmp_path / "state.npz"
     config = dataclasses.replace(small, jax_games=True)
     last = 9 if small.windows else 3
@@ -195,7 +248,9 @@ def test_the_search_in_the_game_itself() -> None:
     true = dataclasses.replace(SMALL, jax_games=True, true_dynamics=True)
     alone = solve(program, 0, config=dataclasses.replace(true, frozen=True, iterations=12))
     assert alone.metrics["updates"] == 0 and validate(program, alone.solution, exact=True).valid
-    assert alone.metrics["recent_return"] > values.mean() + 3.0 * values.std() / np.sqrt(alone.samples)
+    assert alone.metrics["recent_return"] > values.mean() + 3.0 * values.std() / np.sqrt(
+        alone.samples
+    )
     learned = solve(program, 0, config=dataclasses.replace(true, iterations=2))
     assert learned.metrics["updates"] == 2 * SMALL.updates
 
@@ -205,17 +260,27 @@ def test_settings_are_checked() -> None:
         with pytest.raises(InputError, match="true_dynamics"):
             config_for(buffers, true_dynamics=True, **changes)
     assert config_for(5000).windows > 0 == config_for(200).windows
-    assert changes_from_json(parse_json(b'{"updates": 3, "ids": false}', "x")) == {"updates": 3, "ids": False}
+    assert changes_from_json(parse_json(b'{"updates": 3, "ids": false}', "x")) == {
+        "updates": 3,
+        "ids": False,
+    }
     with pytest.raises(InputError, match="updates"):
         changes_from_json(parse_json(json.dumps({"updates": "many"}).encode(), "x"))
     with pytest.raises(InputError, match="windows"):
         config_for(200, windows=100)
     jax_games = {"jax_games": True, "true_dynamics": True, "reanalyse": 2}
-    wrong = [{"cold_games": 65}, {"patience": 9, "potential": False}, {"reanalyse": 2} | jax_games, {"atoms": 1}]
+    wrong = [
+        {"cold_games": 65},
+        {"patience": 9, "potential": False},
+        {"reanalyse": 2} | jax_games,
+        {"atoms": 1},
+    ]
     for changes in (*wrong, *({name: bad} for name in RANGES for bad in (-2e3, math.nan, "2"))):
         with pytest.raises(InputError, match=next(iter(changes))):
             config_for(200, **changes)
-    numbers = {field.name for field in dataclasses.fields(AgentConfig) if field.type in (int, float)}
+    numbers = {
+        field.name for field in dataclasses.fields(AgentConfig) if field.type in (int, float)
+    }
     assert set(RANGES) == numbers
     with pytest.raises(InputError, match="backup"):
         config_for(5000, backup=False)

@@ -1,4 +1,5 @@
-"""The JAX environment behind the agent's interface plays the kernel's games and sees what the kernel sees."""
+"""The JAX environment behind the agent's interface plays the kernel's games and sees what the
+kernel sees."""
 
 import numpy as np
 import pytest
@@ -23,7 +24,9 @@ def test_both_play_and_see_the_same() -> None:
         over = np.flatnonzero(kernel.over)
         if len(over):
             np.testing.assert_array_equal(device.played(over[0]), kernel.played(over[0]))
-            np.testing.assert_allclose(device.saved_before(over[0]), kernel.saved_before(over[0]), atol=1e-12)
+            np.testing.assert_allclose(
+                device.saved_before(over[0]), kernel.saved_before(over[0]), atol=1e-12
+            )
             for games in (kernel, device):
                 games.restart(over)
                 games.observe()
@@ -37,9 +40,14 @@ def test_both_play_and_see_the_same() -> None:
 
 @pytest.mark.parametrize("quiet", [3, 40])
 def test_windows_begin_and_end_the_same(quiet) -> None:
-    """Catches states of another game, a buffer too far, an end that is not the guide's; with two guides in turn."""
+    """Catches states of another game, a buffer too far, an end that is not the guide's; with two
+    guides in turn."""
     program, rng = hard_program(3, 40), np.random.default_rng(7)
-    kernel, device, guides = Games(program, 6), EnvGames(program, 6), [Guide(program), Guide(program)]
+    kernel, device, guides = (
+        Games(program, 6),
+        EnvGames(program, 6),
+        [Guide(program), Guide(program)],
+    )
     for turn in range(4):
         guide = guides[turn % 2]
         guide.follow(rng.integers(0, 3, program.num_buffers))

@@ -29,21 +29,29 @@ def _random_actions(legal: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _dead_end_program(seed: int) -> Program:
-    """Nearly all buffers in alias groups, and little memory: seeds 2, 3 and 24 meet dead ends in random play."""
+    """Nearly all buffers in alias groups, and little memory: seeds 2, 3 and 24 meet dead ends in
+    random play."""
     sizes = {"alias_fraction": 0.9, "parameter_fraction": 0.3, "fast_fraction": 0.1}
-    return random_program(np.random.default_rng(seed), 120, **sizes, copy_ratio=0.5, compute_bound=0.5)
+    return random_program(
+        np.random.default_rng(seed), 120, **sizes, copy_ratio=0.5, compute_bound=0.5
+    )
 
 
-@pytest.mark.parametrize("program", [*map(hard_program, range(3)), *map(_dead_end_program, (2, 3, 24))])
+@pytest.mark.parametrize(
+    "program", [*map(hard_program, range(3)), *map(_dead_end_program, (2, 3, 24))]
+)
 def test_batched_games_are_single_games(program: Program) -> None:
-    """Catches any state that leaks between games, and a Drop-backup settled otherwise than in `Game`."""
+    """Catches any state that leaks between games, and a Drop-backup settled otherwise than in
+    `Game`."""
     rng = np.random.default_rng(0)
     games, singles = Games(program, 5), [Game(program) for _ in range(5)]
     for game in singles:
         _settle(game)
     while not games.over.all():
         np.testing.assert_array_equal(games.cursor, [game.cursor for game in singles])
-        np.testing.assert_array_equal(games.legal, [game.legal & (not game.over) for game in singles])
+        np.testing.assert_array_equal(
+            games.legal, [game.legal & (not game.over) for game in singles]
+        )
         actions = _random_actions(games.legal, rng)
         games.step(actions)
         for game, action in zip(singles, actions):
@@ -57,7 +65,8 @@ def test_batched_games_are_single_games(program: Program) -> None:
 
 
 def test_a_dead_end_takes_back_what_was_saved() -> None:
-    """Drop-backup's local negative reward: the return so far falls where a game goes back, and nowhere else."""
+    """Drop-backup's local negative reward: the return so far falls where a game goes back, and
+    nowhere else."""
     rng, falls = np.random.default_rng(0), 0
     games = Games(_dead_end_program(3), 8)
     while not games.over.all():
@@ -71,8 +80,8 @@ def test_a_dead_end_takes_back_what_was_saved() -> None:
 
 
 def test_a_dead_end_without_drop_backup_loses_the_game() -> None:
-    """Until the first dead end the games are the same, then one is over with nothing; catches one that goes on, and one
-    that starts anew with what the lost game left."""
+    """Until the first dead end the games are the same, then one is over with nothing; catches one
+    that goes on, and one that starts anew with what the lost game left."""
     rng, program = np.random.default_rng(0), _dead_end_program(3)
     games, lost = Games(program, 8, backup=False), 0
     for _ in range(4):
@@ -105,7 +114,9 @@ def _memory(game: Game) -> list[tuple[int, int, int]]:
             actual[of_tensor[int(buffer["tensor"])]][2] = int(move["end"])
         else:
             of_tensor[int(buffer["tensor"])] = len(actual)
-            actual.append([int(move["offset"]), int(move["offset"] + buffer["bytes"]), int(move["end"])])
+            actual.append(
+                [int(move["offset"]), int(move["offset"] + buffer["bytes"]), int(move["end"])]
+            )
     return [tuple(entry) for entry in actual]
 
 
@@ -139,7 +150,9 @@ def test_observation_is_what_brute_force_draws(seed: int) -> None:
                     cells += CELLS * np.maximum(overlap, 0.0)
             np.testing.assert_allclose(drawn[k], cells, atol=1e-5)
         assert _part(vector, "profile").sum() / PROFILE == pytest.approx(used[0], abs=1e-4)
-        np.testing.assert_array_equal(_part(vector, "actions").reshape(3, -1)[:, 0] > 0, games.legal[0])
+        np.testing.assert_array_equal(
+            _part(vector, "actions").reshape(3, -1)[:, 0] > 0, games.legal[0]
+        )
         action = int(_random_actions(games.legal, rng)[0])
         games.step(np.array([action]))
         single.step(action)

@@ -28,20 +28,27 @@ def along(agent) -> inside.Along:
 
 
 def test_exact_outcomes_are_those_of_the_game_with_one_action_changed(agent, along):
-    """Would catch a deviation at another buffer, units taken for shares, and the best game's own action listed."""
+    """Would catch a deviation at another buffer, units taken for shares, and the best game's own
+    action listed."""
     actual = inside.outcomes(agent, along)
     other = Guide(agent.program)
-    assert len(actual) > 20 and len({(item["buffer"], item["action"]) for item in actual}) == len(actual)
+    assert len(actual) > 20 and len({(item["buffer"], item["action"]) for item in actual}) == len(
+        actual
+    )
     for item in actual:
         actions = along.guide.actions.copy()
         assert actions[item["buffer"]] != item["action"]
         actions[item["buffer"]] = item["action"]
         value, _ = other.value_of(actions)
-        assert item["exact"] == pytest.approx(agent.play.unit * (value - along.guide.saved[-1]), abs=1e-6)
+        assert item["exact"] == pytest.approx(
+            agent.play.unit * (value - along.guide.saved[-1]), abs=1e-6
+        )
     told = inside.compared(actual)
     assert told["alternatives"] == len(actual)
     assert sum(told[f"share_{name}"] for name in ("gain", "same", "cost")) == pytest.approx(1.0)
-    perfect = inside.compared([{**item, "q": item["exact"], "logit": -item["exact"]} for item in actual])
+    perfect = inside.compared(
+        [{**item, "q": item["exact"], "logit": -item["exact"]} for item in actual]
+    )
     assert perfect["rank_correlation"] == pytest.approx(1.0) == -perfect["logit_rank_correlation"]
     assert perfect["scatter"] == pytest.approx(0.0, abs=1e-9)
 
@@ -53,7 +60,9 @@ def test_imagined_rewards_stand_beside_those_of_the_game(agent, along):
         true = np.array(item["pairs"])[:, 0]
         assert true == pytest.approx(reward[along.rows[: len(true)] + k], abs=1e-4)
         assert len(true) == len(along.rows) - k and item["step"] == k + 1
-        assert item["error"] == pytest.approx(np.abs(np.diff(np.array(item["pairs"]), axis=1)).mean(), abs=1e-4)
+        assert item["error"] == pytest.approx(
+            np.abs(np.diff(np.array(item["pairs"]), axis=1)).mean(), abs=1e-4
+        )
     assert steps[0]["error"] < steps[0]["size"]  # It has learned something.
 
 
@@ -73,7 +82,14 @@ def test_the_tree_is_that_of_one_search(agent, along):
 @pytest.mark.slow
 def test_whole_games_with_the_search_and_without(agent):
     actual, actions = inside.played(agent, 6, 0.25)
-    assert {name: len(values) for name, values in actual.items()} == {"search": 6, "more": 6, "head": 6}
-    assert len({tuple(values) for values in actual.values()}) == 3 and max(map(max, actual.values())) <= 1.0
+    assert {name: len(values) for name, values in actual.items()} == {
+        "search": 6,
+        "more": 6,
+        "head": 6,
+    }
+    assert (
+        len({tuple(values) for values in actual.values()}) == 3
+        and max(map(max, actual.values())) <= 1.0
+    )
     assert actual == inside.played(agent, 6, 0.25)[0]
     assert inside.along(agent, actions).guide.saved[-1] == pytest.approx(actual["head"][0])

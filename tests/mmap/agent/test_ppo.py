@@ -38,11 +38,17 @@ def test_its_best_game_is_what_it_says():
 def test_a_run_counts_its_updates():
     """Catches a record that cannot say whether anything was learned."""
     actual = solve(hard_program(3, 60), "ppo", seed=0, samples=300)
-    assert actual.metrics["updates"] >= 1 and validate(hard_program(3, 60), actual.solution, exact=True).valid
+    assert (
+        actual.metrics["updates"] >= 1
+        and validate(hard_program(3, 60), actual.solution, exact=True).valid
+    )
 
 
 @pytest.mark.slow
 def test_it_learns_alexnet():
-    """A million moves, about two minutes of one core: above .70, where untrained play is near .27."""
-    value, means = trained(read_program(data_folder() / "compiled" / "alexnet_train_batch_32.json.gz"), 120, ppo.Ppo())
+    """A million moves, about two minutes of one core: above .70, where untrained play is near
+    .27."""
+    value, means = trained(
+        read_program(data_folder() / "compiled" / "alexnet_train_batch_32.json.gz"), 120, ppo.Ppo()
+    )
     assert value > 0.70 and means[-1] > 2 * means[0]

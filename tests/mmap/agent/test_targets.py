@@ -38,7 +38,9 @@ def test_lambda_return_is_the_mixture_of_n_step_returns() -> None:
     trace, left = 0.7, 6 - 2
     mixture = sum((1 - trace) * trace ** (n - 1) * _n_step(2, n, 0.9) for n in range(1, left))
     mixture += trace ** (left - 1) * _n_step(2, left, 0.9)
-    np.testing.assert_allclose(lambda_returns(REWARD, VALUE, NEVER, ALWAYS, REST, 0.9, trace)[2], mixture)
+    np.testing.assert_allclose(
+        lambda_returns(REWARD, VALUE, NEVER, ALWAYS, REST, 0.9, trace)[2], mixture
+    )
 
 
 def test_nothing_follows_the_end_of_a_game() -> None:
@@ -47,7 +49,9 @@ def test_nothing_follows_the_end_of_a_game() -> None:
     z = lambda_returns(REWARD, VALUE, ended, ALWAYS, REST, 1.0, 1.0)
     np.testing.assert_allclose(z[:4, 0], np.cumsum(REWARD[3::-1, 0])[::-1])
     assert z[4, 0] == pytest.approx(REWARD[4:, 0].sum() + REST[0])
-    np.testing.assert_array_equal(decisions_left(ended, ALWAYS), [[3, 5], [2, 4], [1, 3], [0, 2], [1, 1], [0, 0]])
+    np.testing.assert_array_equal(
+        decisions_left(ended, ALWAYS), [[3, 5], [2, 4], [1, 3], [0, 2], [1, 1], [0, 0]]
+    )
 
 
 def test_a_window_that_stops_early_keeps_its_length() -> None:
@@ -102,7 +106,8 @@ def test_a_damaged_replay_is_refused() -> None:
 
 
 def test_fresh_networks_lose_what_uniform_heads_lose() -> None:
-    """The heads start at 0, so each policy costs ln 3, weighted 1 + K * 1 / K, and values cost the start's logits."""
+    """The heads start at 0, so each policy costs ln 3, weighted 1 + K * 1 / K, and values cost the
+    start's logits."""
     config = AgentConfig(width=8, latent=8, id_width=2, unroll=4)
     networks = Networks(config, (5, 4, 1))
     parameters = networks.init(np.random.default_rng(0))

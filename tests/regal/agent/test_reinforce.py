@@ -14,7 +14,14 @@ from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent import reinforce
 from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, PRINTED, features
 from learned_mapping.regal.agent.network import make_batch
-from learned_mapping.regal.agent.policy import BINS, Policy, random_parameters, read_policy, sample, write_policy
+from learned_mapping.regal.agent.policy import (
+    BINS,
+    Policy,
+    random_parameters,
+    read_policy,
+    sample,
+    write_policy,
+)
 from learned_mapping.regal.rules.instance import Instance
 
 STAGES = (reinforce.Stage(0.6, 180, 8, 3, 30), reinforce.Stage(0.4, 260, 4, 2, 40))
@@ -41,13 +48,18 @@ def config(**options):
 def test_leave_one_out_by_hand():
     """Every reward less the mean of the others; a constant of the graph changes nothing."""
     rewards = np.array([[1.0, 2.0, 6.0], [0.0, 0.0, 3.0]])
-    np.testing.assert_allclose(reinforce.leave_one_out(rewards), [[-3.0, -1.5, 4.5], [-1.5, -1.5, 3.0]])
-    np.testing.assert_allclose(reinforce.leave_one_out(rewards + [[5.0], [-2.0]]), reinforce.leave_one_out(rewards))
+    np.testing.assert_allclose(
+        reinforce.leave_one_out(rewards), [[-3.0, -1.5, 4.5], [-1.5, -1.5, 3.0]]
+    )
+    np.testing.assert_allclose(
+        reinforce.leave_one_out(rewards + [[5.0], [-2.0]]), reinforce.leave_one_out(rewards)
+    )
 
 
 def test_gradient_is_reinforces(instances):
-    """The loss has the gradient of the mean over laws of advantage times the log-probability of all their bins, by
-    hand in the logits: advantage times (taken - probability), law by law; padding has none."""
+    """The loss has the gradient of the mean over laws of advantage times the log-probability of all
+    their bins, by hand in the logits: advantage times (taken - probability), law by law; padding
+    has none."""
     rng = np.random.default_rng(1)
     batch = make_batch([features(i) for i in instances[:2]], sequence=1)
     raw = rng.standard_normal((batch.graphs.nodes.shape[0], 3, 2, len(BINS)))
@@ -55,7 +67,9 @@ def test_gradient_is_reinforces(instances):
     choices = [sample(p[:12], 5, rng), sample(p[12:28], 5, rng)]
     advantages = rng.standard_normal((2, 5))
     weights = reinforce.score_weights(choices, advantages, len(p), len(BINS))
-    actual = jax.grad(lambda z: reinforce.policy_loss(z, batch, weights, 0.0)[0])(jnp.asarray(raw, jnp.float32))
+    actual = jax.grad(lambda z: reinforce.policy_loss(z, batch, weights, 0.0)[0])(
+        jnp.asarray(raw, jnp.float32)
+    )
     wanted = np.zeros_like(raw)
     for first, n, bins, advantage in zip((0, 12), (12, 16), choices, advantages):
         for chosen, a in zip(bins, advantage):
@@ -75,14 +89,17 @@ def test_samples_follow_the_probabilities():
 def test_stages_and_rates():
     c = config()
     assert [reinforce.stage_at(c, s) for s in (0.0, 59.9, 60.0, 99.0, 500.0)] == [0, 0, 1, 1, 1]
-    assert reinforce.rate_at(c, 10.0) == c.rate and reinforce.rate_at(c, 60.0) == pytest.approx(c.later_rate)
+    assert reinforce.rate_at(c, 10.0) == c.rate and reinforce.rate_at(c, 60.0) == pytest.approx(
+        c.later_rate
+    )
     assert reinforce.rate_at(c, 100.0) == pytest.approx(c.last_rate)
 
 
 @pytest.mark.parametrize("model", ["gnn", pytest.param("gas", marks=pytest.mark.slow)])
 def test_a_training_goes_on_to_the_same_bits(instances, tmp_path, model):
-    """Four steps in one go, and two, a file, two more in a fresh agent, across a change of stage; catches anything
-    the future depends on that is not stored. Another configuration or other graphs are refused."""
+    """Four steps in one go, and two, a file, two more in a fresh agent, across a change of stage;
+    catches anything the future depends on that is not stored. Another configuration or other graphs
+    are refused."""
     straight, first = (reinforce.ReinforceAgent(instances, config(model=model)) for _ in range(2))
     for agent, steps in ((straight, 4), (first, 2)):
         for step in range(steps):
@@ -108,7 +125,8 @@ def test_a_training_goes_on_to_the_same_bits(instances, tmp_path, model):
 
 @pytest.mark.parametrize("model", ["gnn", pytest.param("gas", marks=pytest.mark.slow)])
 def test_a_run_cut_in_two_is_the_whole_run(instances, tmp_path, model):
-    """Five steps, ended after any of them by the clock, within any by Ctrl-C or a kill, and gone on with."""
+    """Five steps, ended after any of them by the clock, within any by Ctrl-C or a kill, and gone on
+    with."""
 
     class Ended(reinforce.ReinforceAgent):
         end, step = "", 0
@@ -125,7 +143,13 @@ def test_a_run_cut_in_two_is_the_whole_run(instances, tmp_path, model):
         resume(agent, path)
         agent.end, agent.step = end, step
         with suppress(KeyboardInterrupt, Killed):
-            train(agent, lambda: agent.iterations >= (5 if end else step), log=Log(None), checkpoint=path, every=1)
+            train(
+                agent,
+                lambda: agent.iterations >= (5 if end else step),
+                log=Log(None),
+                checkpoint=path,
+                every=1,
+            )
 
     run(tmp_path / "whole.npz")
     for end in ("", "interrupt", "kill"):
@@ -137,8 +161,9 @@ def test_a_run_cut_in_two_is_the_whole_run(instances, tmp_path, model):
 
 
 def test_it_learns_what_pays(instances, monkeypatch):
-    """With a reward for even ops on device 0 and odd ones on device 1 instead of a search, the mean reward of drawn
-    laws rises from the middle to near the top: catches a gradient of the wrong sign or of the wrong ops' heads."""
+    """With a reward for even ops on device 0 and odd ones on device 1 instead of a search, the mean
+    reward of drawn laws rises from the middle to near the top: catches a gradient of the wrong sign
+    or of the wrong ops' heads."""
 
     def searched(arrays, choices, bins, rng, evaluations):
         better = np.asarray(bins)[choices[:, :, 0, 0]] > 1
@@ -154,11 +179,15 @@ def test_it_learns_what_pays(instances, monkeypatch):
 
 
 def test_the_papers_attributes_alone_stay_alone(instances):
-    """Would catch a weight for another attribute that moves, or that the policy reads when it is used."""
+    """Would catch a weight for another attribute that moves, or that the policy reads when it is
+    used."""
     agent = reinforce.ReinforceAgent(instances, config(attributes="printed"))
     for _ in range(3):
         agent.iterate(lambda: False)
-    for module, names in (("node_encoder/mlp_0", NODE_FEATURES), ("edge_encoder/mlp_0", EDGE_FEATURES)):
+    for module, names in (
+        ("node_encoder/mlp_0", NODE_FEATURES),
+        ("edge_encoder/mlp_0", EDGE_FEATURES),
+    ):
         moved = np.abs(np.asarray(agent.parameters[module]["w"])).sum(axis=1) > 0
         assert np.array_equal(moved, np.isin(names, PRINTED))
     batch = agent.batch([0])
@@ -168,8 +197,8 @@ def test_the_papers_attributes_alone_stay_alone(instances):
 
 
 def test_policies_are_stored(instances, tmp_path):
-    """What is read is what was written, its NumPy forward pass is the trained network's, and a damaged file is
-    refused in one line."""
+    """What is read is what was written, its NumPy forward pass is the trained network's, and a
+    damaged file is refused in one line."""
     batch = make_batch([features(instances[0])], nodes=64, edges=128, graphs=4, sequence=1)
     parameters = jax.tree.map(np.asarray, random_parameters(batch, np.random.default_rng(2))[0])
     path = tmp_path / "reinforce-x.npz"

@@ -27,34 +27,47 @@ def instance():
 
 
 def some_laws(instance, count, seed=0):
-    return np.random.default_rng(seed).integers(0, len(BINS), (count, instance.graph.num_ops, 3, 2), np.int8)
+    return np.random.default_rng(seed).integers(
+        0, len(BINS), (count, instance.graph.num_ops, 3, 2), np.int8
+    )
 
 
 @pytest.mark.parametrize("objective", ["runtime", "memory"])
 def test_a_rollout_is_brkga(instance, objective):
-    """From a NumPy generator and in float64 each run of a group is the project's `brkga` with that law for its mutants
-    alone, to the last bit: catches another evolution, another order of the law's entries, another count of
-    generations, and random numbers that run on from one law to the next."""
+    """From a NumPy generator and in float64 each run of a group is the project's `brkga` with that
+    law for its mutants alone, to the last bit: catches another evolution, another order of the
+    law's entries, another count of generations, and random numbers that run on from one law to the
+    next."""
     own, laws = Instance(instance.graph, objective=objective), some_laws(instance, 2)
     actual = rollouts(own.arrays, laws, BINS, np.random.default_rng(5), 900, dtype=float)
     for law, cost in zip(laws, actual):
         budget = Budget(samples=900)
-        brkga(own, np.random.default_rng(5), budget, law=law_of(np.asarray(BINS)[law], in_initial=False))
+        brkga(
+            own,
+            np.random.default_rng(5),
+            budget,
+            law=law_of(np.asarray(BINS)[law], in_initial=False),
+        )
         assert cost == budget.best
 
 
 def test_a_cheap_stream_searches_as_well(instance):
-    """The stream and float32 change the numbers, not the search: means over 30 runs agree within their errors."""
+    """The stream and float32 change the numbers, not the search: means over 30 runs agree within
+    their errors."""
     laws = some_laws(instance, 1, seed=2)
     cheap = [rollouts(instance.arrays, laws, BINS, stream(1, s), 900)[0] for s in range(30)]
-    exact = [rollouts(instance.arrays, laws, BINS, np.random.default_rng(s), 900, dtype=float)[0] for s in range(30)]
+    exact = [
+        rollouts(instance.arrays, laws, BINS, np.random.default_rng(s), 900, dtype=float)[0]
+        for s in range(30)
+    ]
     error = np.hypot(np.std(cheap), np.std(exact)) / np.sqrt(30)
     assert abs(np.mean(cheap) - np.mean(exact)) < 3 * error
     assert np.std(cheap) == pytest.approx(np.std(exact), rel=0.6)
 
 
 def test_rollouts_share_and_repeat(instance):
-    """Same seed, same costs; equal laws of a group cost the same, others do not; a group is its parts."""
+    """Same seed, same costs; equal laws of a group cost the same, others do not; a group is its
+    parts."""
     laws = some_laws(instance, 3)
     laws[2] = laws[0]
     costs = rollouts(instance.arrays, laws, BINS, stream(1), 500)
@@ -67,7 +80,8 @@ def test_rollouts_share_and_repeat(instance):
 
 
 def test_running_time_alone_is_the_same(odd_graph):
-    """The decoder without memory gives the makespan of the one with it, in both readings of transfers."""
+    """The decoder without memory gives the makespan of the one with it, in both readings of
+    transfers."""
     rng = np.random.default_rng(0)
     for number in range(20):
         pair = DevicePair(transfers=("rendezvous", "free")[number % 2], devices=2 + number % 3 // 2)
@@ -81,8 +95,9 @@ def test_running_time_alone_is_the_same(odd_graph):
 
 
 def test_environment_is_the_rollouts(instance):
-    """jit and vmap over laws and over graphs of different sizes give what the compiled search gives; devices twice
-    as fast, a traced argument, halve the running time of a graph that brings no times of its own."""
+    """jit and vmap over laws and over graphs of different sizes give what the compiled search
+    gives; devices twice as fast, a traced argument, halve the running time of a graph that brings
+    no times of its own."""
     slow = Instance(random_graph(np.random.default_rng(4), "layered", 18))
     both = [instance, slow]
     with env.exact():
@@ -92,7 +107,9 @@ def test_environment_is_the_rollouts(instance):
         states, seen = reset(graphs)
         assert seen.nodes.shape[:2] == (2, 25) and not states.done.any()
         for number, item in enumerate(both):
-            assert states.uniform_cost[number] == uniform_cost(item.arrays, (7,), 300, env.UNIFORM_RUNS)
+            assert states.uniform_cost[number] == uniform_cost(
+                item.arrays, (7,), 300, env.UNIFORM_RUNS
+            )
         laws = np.zeros((2, 3, 24, 3, 2), np.int8)
         laws[0] = some_laws(instance, 3)
         laws[1, :, :18] = some_laws(slow, 3)
@@ -100,13 +117,17 @@ def test_environment_is_the_rollouts(instance):
         after, rewards = step(states, jnp.asarray(laws))
         assert after.done.all()
         for number, item in enumerate(both):
-            costs = rollouts(item.arrays, laws[number, :, : item.graph.num_ops], BINS, stream(9), 300)
+            costs = rollouts(
+                item.arrays, laws[number, :, : item.graph.num_ops], BINS, stream(9), 300
+            )
             np.testing.assert_array_equal(rewards[number], -costs / states.uniform_cost[number])
         one = jax.tree.map(lambda leaf: leaf[0], states)
         single = jax.vmap(lambda c: env.step(one, c, 9, BINS)[1])(jnp.asarray(laws[0]))
         np.testing.assert_array_equal(single, rewards[0])
         bare = dataclasses.replace(instance.graph, op_seconds=None, op_flop=np.full(24, 1e9))
-        given = jax.tree.map(lambda leaf: leaf[0], env.env_graphs([Instance(bare)], [features(instance)]))
+        given = jax.tree.map(
+            lambda leaf: leaf[0], env.env_graphs([Instance(bare)], [features(instance)])
+        )
         timed = jax.jit(lambda p: env.reset(given, p, 7, 300)[0].uniform_cost)
         fast = DevicePair(flop_per_s=2 * pair.flop_per_s, bytes_per_s=2 * pair.bytes_per_s)
         np.testing.assert_allclose(env.seconds_of(given, pair), op_seconds(bare, pair), rtol=1e-12)
@@ -125,8 +146,8 @@ def test_choices_of_another_shape_are_refused(instance):
 
 
 def test_a_bin_that_is_not_there_changes_nothing(instance):
-    """Catches a bin taken for the last one, or a fault from within the callback: alone, among laws and under vmap;
-    what stands behind a graph's own ops is no bin of its."""
+    """Catches a bin taken for the last one, or a fault from within the callback: alone, among laws
+    and under vmap; what stands behind a graph's own ops is no bin of its."""
     with env.exact():
         graph = jax.tree.map(lambda leaf: leaf[0], env.env_graphs([instance], [features(instance)]))
         state, _ = env.reset(graph, DevicePair(), 7, 300)
@@ -140,5 +161,7 @@ def test_a_bin_that_is_not_there_changes_nothing(instance):
             jax.tree.map(np.testing.assert_array_equal, after, state)
             after, rewards = step(np.stack([wrong, laws[1]]))
             assert rewards[0] == 0 > rewards[1] == step(laws[1])[1] and after.done
-            beside = jax.vmap(lambda c: env.step(state, c, 9, BINS)[0].done)(np.stack([wrong, laws[1]]))
+            beside = jax.vmap(lambda c: env.step(state, c, 9, BINS)[0].done)(
+                np.stack([wrong, laws[1]])
+            )
             assert beside.tolist() == [False, True]

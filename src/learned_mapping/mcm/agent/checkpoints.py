@@ -9,7 +9,12 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.folders import networks_folder
-from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
+from learned_mapping.learning.checkpoint import (
+    flatten,
+    read_checkpoint,
+    unflatten,
+    write_checkpoint,
+)
 from learned_mapping.mcm.agent.config import AgentConfig, config_from_json
 from learned_mapping.programs.json_io import file_sha256
 
@@ -21,7 +26,8 @@ PRETRAININGS = 3  # Policies trained with different seeds; the first serves wher
 
 
 def checkpoint_path(pretraining: int = 0, begun: bool = False) -> Path:
-    """The shipped file of a training: of the policy over chips, or of that of moves from a partition (`begun`)."""
+    """The shipped file of a training: of the policy over chips, or of that of moves from a
+    partition (`begun`)."""
     return networks_folder() / "mcm" / f"{'moves' if begun else 'chips'}-{pretraining}.npz"
 
 
@@ -31,7 +37,9 @@ def checkpoint_digest(pretraining: int = 0, begun: bool = False) -> str:
     return file_sha256(path)[:16] if path.exists() else ""
 
 
-def save_policy(path: str | os.PathLike, config: AgentConfig, parameters: Any, facts: dict[str, Any]) -> None:
+def save_policy(
+    path: str | os.PathLike, config: AgentConfig, parameters: Any, facts: dict[str, Any]
+) -> None:
     """Writes parameters without the optimiser's memory; `facts` say how they were trained."""
     header = {"agent": AGENT, "config": dataclasses.asdict(config), "facts": facts}
     write_checkpoint(path, flatten(parameters, PREFIX), header)
@@ -60,6 +68,11 @@ def shipped(pretraining: int = 0, begun: bool = False) -> tuple[AgentConfig, Any
     """The shipped policy of a training; raises `InputError` where its file is missing."""
     path = checkpoint_path(pretraining, begun)
     if not path.exists():
-        command = f"python -m builders.training.mcm_policy --seed {pretraining} {'--balanced ' * begun}--out {path}"
-        raise InputError(path, "", f"there is no trained policy; make it in the folder data with: {command}")
+        command = (
+            f"python -m builders.training.mcm_policy --seed {pretraining}"
+            f" {'--balanced ' * begun}--out {path}"
+        )
+        raise InputError(
+            path, "", f"there is no trained policy; make it in the folder data with: {command}"
+        )
     return load_policy(path)

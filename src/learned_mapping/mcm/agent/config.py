@@ -1,8 +1,9 @@
 """Every number of the learner in one frozen dataclass, and the named profiles.
 
-The paper (Section 5.1) gives 8 GraphSAGE layers of 128, a policy network of 2 layers of the same size, 20 rollouts, 4
-mini-batches, 10 epochs, 20,000 samples and 200 checkpoints of pre-training. It does not give T of Eq. 7, the learning
-rate, clipping, the weights of entropy and value, or the normalisation of advantages. Those are ours.
+The paper (Section 5.1) gives 8 GraphSAGE layers of 128, a policy network of 2 layers of the same
+size, 20 rollouts, 4 mini-batches, 10 epochs, 20,000 samples and 200 checkpoints of pre-training. It
+does not give T of Eq. 7, the learning rate, clipping, the weights of entropy and value, or the
+normalisation of advantages. Those are ours.
 """
 
 import dataclasses
@@ -15,7 +16,8 @@ FIX, SAMPLE = "fix", "sample"
 SAMPLE_CREDIT, CANDIDATE, FLOW, EXACT = "sample", "candidate", "flow", "exact"
 CREDITS = (SAMPLE_CREDIT, CANDIDATE, FLOW, EXACT)
 SPARSE, PENALTY = "sparse", "penalty"
-REWARDS = (SPARSE, PENALTY)  # Of a policy that no solver repairs: what a partition that breaks a rule is paid.
+# Of a policy that no solver repairs: what a partition that breaks a rule is paid.
+REWARDS = (SPARSE, PENALTY)
 
 
 @dataclass(frozen=True)
@@ -26,16 +28,18 @@ class AgentConfig:
     width: int = 48  # Of every layer, of the policy network as well.
     iterations: int = 1  # T of Eq. 7; a policy that is `begun` has no such steps.
     begun: bool = False
-    """Whether samples begin at some y^(0) and make moves of one chip from there: `moves_policy`, whose credit is
-    ``exact``; else `network`, a distribution over all chips."""
-    mode: str = FIX  # How a candidate becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``).
+    """Whether samples begin at some y^(0) and make moves of one chip from there: `moves_policy`,
+    whose credit is ``exact``; else `network`, a distribution over all chips."""
+    # How a candidate becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``).
+    mode: str = FIX
     credit: str = FLOW
-    """The way from a reward to advantages: ``sample``, one for all ops of y'; ``candidate``, one for all ops of the
-    policy's own y, much of which is not what was rewarded; ``flow`` and ``exact``, one for each op and each of three
-    chips (`credit`), ``flow`` beside that of ``sample``.
+    """The way from a reward to advantages: ``sample``, one for all ops of y'; ``candidate``, one
+    for all ops of the policy's own y, much of which is not what was rewarded; ``flow`` and
+    ``exact``, one for each op and each of three chips (`credit`), ``flow`` beside that of
+    ``sample``.
 
-    The paper says that PPO is used and that the reward is that of y' (Section 4.1); it does not say how the advantage
-    is spread over the ops.
+    The paper says that PPO is used and that the reward is that of y' (Section 4.1); it does not say
+    how the advantage is spread over the ops.
     """
     moved: float = 6.0  # Ops that leave y^(0) at first, where samples begin at one.
     op_weight: float = 10.0  # w of `credit`: what the ops' credits weigh beside the sample's.
@@ -49,7 +53,9 @@ class AgentConfig:
 
 
 RANGES: Ranges = {
-    **dict.fromkeys(("layers", "width", "iterations", "rollouts", "minibatches", "epochs"), (1, 100_000)),
+    **dict.fromkeys(
+        ("layers", "width", "iterations", "rollouts", "minibatches", "epochs"), (1, 100_000)
+    ),
     **dict.fromkeys(("moved", "clip"), POSITIVE),
     **dict.fromkeys(("op_weight", "learning_rate", "entropy", "value_weight"), NOT_NEGATIVE),
 }
@@ -75,14 +81,22 @@ def check_config(config: AgentConfig, source: object = "config") -> AgentConfig:
     """The configuration itself; raises `InputError` where a field is unusable."""
     for name, known in (("mode", (FIX, SAMPLE)), ("credit", CREDITS)):
         if getattr(config, name) not in known:
-            raise InputError(source, name, f"{getattr(config, name)!r} is none of {', '.join(known)}")
+            raise InputError(
+                source, name, f"{getattr(config, name)!r} is none of {', '.join(known)}"
+            )
     if config.begun != (config.credit == EXACT):
-        raise InputError(source, "credit", "is exact where samples begin at a partition, and nowhere else")
+        raise InputError(
+            source, "credit", "is exact where samples begin at a partition, and nowhere else"
+        )
     if config.begun and config.mode != FIX:
         raise InputError(source, "mode", f"is {FIX} where samples begin at a partition")
     check_settings(config, RANGES, source)
     if config.rollouts % config.minibatches:
-        raise InputError(source, "rollouts", f"{config.rollouts} is no multiple of {config.minibatches} mini-batches")
+        raise InputError(
+            source,
+            "rollouts",
+            f"{config.rollouts} is no multiple of {config.minibatches} mini-batches",
+        )
     return config
 
 

@@ -1,18 +1,25 @@
 """The network's view of a graph on a package: a row per op, the edges, padded to a few sizes.
 
-Padding keeps the number of compilations small: graphs of one size class share one. A padded graph has at least one op
-too many, which all its padded edges join to itself.
+Padding keeps the number of compilations small: graphs of one size class share one. A padded graph
+has at least one op too many, which all its padded edges join to itself.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.hardware.chip_package import OP_CLASSES, ChipPackage, GraphWork, op_classes, op_seconds
+from learned_mapping.hardware.chip_package import (
+    OP_CLASSES,
+    ChipPackage,
+    GraphWork,
+    op_classes,
+    op_seconds,
+)
 from learned_mapping.programs.graph import ComputationGraph, longest_paths
 
 INPUT = len(OP_CLASSES)
-"""The class of program inputs, which take no time; the others are those of `chip_package.op_classes`."""
+"""The class of program inputs, which take no time; the others are those of
+`chip_package.op_classes`."""
 NUM_FEATURES = 12 + INPUT + 1
 
 
@@ -43,19 +50,24 @@ def padded_size(count: int) -> int:
     return size
 
 
-def graph_features(graph: ComputationGraph, work: GraphWork, package: ChipPackage, xp=np) -> GraphFeatures:
+def graph_features(
+    graph: ComputationGraph, work: GraphWork, package: ChipPackage, xp=np
+) -> GraphFeatures:
     """Features of a graph, as the analytical model of the package sees it.
 
-    Per op: logarithms of its time, arithmetic, weights, inputs and outputs, each relative to an even share; the
-    degrees; the topological position; the cumulative share of time up to it; the longest paths to and from it, in ops;
-    the number of chips; its class.
+    Per op: logarithms of its time, arithmetic, weights, inputs and outputs, each relative to an
+    even share; the degrees; the topological position; the cumulative share of time up to it; the
+    longest paths to and from it, in ops; the number of chips; its class.
 
     Args:
       xp: `numpy`, or `jax.numpy` where numbers of `work` or `package` are traced.
     """
     n, edges, order, chips = graph.num_ops, graph.op_edges, graph.topological_order, package.chips
     rank = np.argsort(order)
-    head, tail = longest_paths(graph.op_producers, order), longest_paths(graph.op_consumers, order[::-1])
+    head, tail = (
+        longest_paths(graph.op_producers, order),
+        longest_paths(graph.op_consumers, order[::-1]),
+    )
     longest = max(float(head.max()), 1.0)
     seconds = xp.maximum(op_seconds(work, package, xp), 0.0)
     share = xp.maximum(seconds.sum() / chips, 1e-30)

@@ -1,9 +1,11 @@
-"""The policy about a partition y(0): for every op a distribution over y_i(0) - 1, y_i(0) and y_i(0) + 1.
+"""The policy about a partition y(0): for every op a distribution over y_i(0) - 1, y_i(0) and y_i(0)
++ 1.
 
-The same GraphSAGE, PPO and solver as `network`; what differs is ours. Logits are read relative to y(0), so that the
-network, which all ops and chips share, says "one further" without knowing where an op is. It is told the chips'
-latencies under y(0), as the model has them, and only those moves are offered that keep the rules while all other ops
-stay: the solver's domain of the op with all others set. The prior has about `AgentConfig.moved` ops move at first.
+The same GraphSAGE, PPO and solver as `network`; what differs is ours. Logits are read relative to
+y(0), so that the network, which all ops and chips share, says "one further" without knowing where
+an op is. It is told the chips' latencies under y(0), as the model has them, and only those moves
+are offered that keep the rules while all other ops stay: the solver's domain of the op with all
+others set. The prior has about `AgentConfig.moved` ops move at first.
 """
 
 from functools import partial
@@ -33,7 +35,8 @@ class StartState(NamedTuple):
 
     partition: np.ndarray  # [B, N] int32, y(0).
     features: np.ndarray  # [B, n, OP_FEATURES] float32.
-    prior: np.ndarray  # [B, n, 3] float32, added to the logits: the prior's logarithm, or `MASKED` where no move is.
+    # [B, n, 3] float32, added to the logits: the prior's logarithm, or `MASKED` where no move is.
+    prior: np.ndarray
 
 
 class Moved(NamedTuple):
@@ -55,20 +58,27 @@ class MovesPolicy:
     def _forward(self, graph: GraphFeatures, state: jax.Array) -> jax.Array:
         """[B, n, 3] logits."""
         h, width = graph_sage(graph, self.config), self.config.width
-        x = hk.Linear(width, name="policy_0")(h) + hk.Linear(width, False, name="policy_state")(state)
+        x = hk.Linear(width, name="policy_0")(h) + hk.Linear(width, False, name="policy_state")(
+            state
+        )
         x = jax.nn.relu(hk.Linear(width, name="policy_1")(jax.nn.relu(x)))
         return hk.Linear(3, name="policy_out")(x)
 
     def new_parameters(self, rng: np.random.Generator) -> Any:
-        """Fresh parameters; the last layer starts at 0, so that the first distribution is the prior."""
-        shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), EIGHT_OPS, jnp.zeros((1, 8, OP_FEATURES)))
+        """Fresh parameters; the last layer starts at 0, so that the first distribution is the
+        prior."""
+        shapes = jax.eval_shape(
+            self._network.init, jax.random.PRNGKey(0), EIGHT_OPS, jnp.zeros((1, 8, OP_FEATURES))
+        )
         return draw_parameters(shapes, rng, zero=("policy_out",))
 
     def context(self, env: PartitionEnv) -> GraphFeatures:
         """The graph on a package, as the compiled functions take it."""
         return env.features
 
-    def begin(self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None) -> StartState:
+    def begin(
+        self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None
+    ) -> StartState:
         """Partitions of the environment's start, and what the policy is told of them."""
         partitions = env.start.draw(rng, self.config.rollouts, best)
         size = len(env.features.ops)
@@ -84,22 +94,35 @@ class MovesPolicy:
             prior[row, : env.num_ops, ::2] = np.where(allowed[:, ::2], -pull, MASKED)
         return StartState(partitions, state, prior)
 
-    def _act(self, parameters: Any, context: GraphFeatures, start: StartState, key: jax.Array) -> Moved:
+    def _act(
+        self, parameters: Any, context: GraphFeatures, start: StartState, key: jax.Array
+    ) -> Moved:
         """A sample for each of the partitions of `begin`."""
-        logs = jax.nn.log_softmax(self._network.apply(parameters, context, start.features) + start.prior)
+        logs = jax.nn.log_softmax(
+            self._network.apply(parameters, context, start.features) + start.prior
+        )
         return Moved(start, jax.random.categorical(key, logs).astype(jnp.int32), logs)
 
     def choice(self, env: PartitionEnv, sampled: Moved) -> np.ndarray:
         """[B, N] int32 candidates."""
-        moved = np.asarray(sampled.start.partition) + SIDES[np.asarray(sampled.side)[:, : env.num_ops]]
+        moved = (
+            np.asarray(sampled.start.partition) + SIDES[np.asarray(sampled.side)[:, : env.num_ops]]
+        )
         return np.clip(moved, 0, env.chips - 1).astype(np.int32)
 
     def credits(
-        self, env: PartitionEnv, sampled: Moved, partitions: np.ndarray, latencies: np.ndarray, advantage: np.ndarray
+        self,
+        env: PartitionEnv,
+        sampled: Moved,
+        partitions: np.ndarray,
+        latencies: np.ndarray,
+        advantage: np.ndarray,
     ) -> Credits:
-        """The credits learned from samples that were repaired to partitions; arguments as in `ChipPolicy.credits`.
+        """The credits learned from samples that were repaired to partitions; arguments as in
+        `ChipPolicy.credits`.
 
-        The gains of moves from y' count for the chips that y(0) has beside it; the sample's advantage does not.
+        The gains of moves from y' count for the chips that y(0) has beside it; the sample's
+        advantage does not.
         """
         batch, size = len(partitions), len(env.features.ops)
         gains, possible = np.zeros((batch, env.num_ops, 3)), np.zeros((batch, env.num_ops, 3), bool)
@@ -119,32 +142,55 @@ class MovesPolicy:
         return Credits(state, alternatives, *(np.pad(part, room) for part in parts))
 
     @partial(jax.jit, static_argnums=0)
-    def log_probabilities(self, parameters: Any, context: GraphFeatures, state: tuple[jax.Array, jax.Array]):
-        """([B, n, 3] log-probabilities given the features of y(0) and the prior, [] mean entropy of an op, [] 0)."""
+    def log_probabilities(
+        self, parameters: Any, context: GraphFeatures, state: tuple[jax.Array, jax.Array]
+    ):
+        """([B, n, 3] log-probabilities given the features of y(0) and the prior, [] mean entropy of
+        an op, [] 0)."""
         features, prior = state
         logs = jax.nn.log_softmax(self._network.apply(parameters, context, features) + prior)
         entropy = -(jnp.exp(logs) * jnp.maximum(logs, MASKED)).sum(-1)
         return logs, (entropy * context.mask / context.mask.sum()).sum(-1).mean(), jnp.zeros(())
 
 
-def _op_features(env: PartitionEnv, y: np.ndarray, latencies: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """[N, OP_FEATURES] of each op: its chip's place; the mean step to its producers and to its consumers; whether it
-    may go a chip lower, higher; over the busiest chip's latency its own time, its chip's, the next lower one's and the
-    next higher one's; how far its chip is above both without it; the excess of work before its chip and up to it, in
-    even shares; an even share over the busiest; 1."""
+def _op_features(
+    env: PartitionEnv, y: np.ndarray, latencies: np.ndarray, allowed: np.ndarray
+) -> np.ndarray:
+    """[N, OP_FEATURES] of each op: its chip's place; the mean step to its producers and to its
+    consumers; whether it may go a chip lower, higher; over the busiest chip's latency its own time,
+    its chip's, the next lower one's and the next higher one's; how far its chip is above both
+    without it; the excess of work before its chip and up to it, in even shares; an even share over
+    the busiest; 1."""
     n, edges, chips = len(y), env.graph.op_edges, env.chips
     step = (y[edges[:, 1]] - y[edges[:, 0]]).astype(float)
     means = [
-        np.bincount(edges[:, end], step, n) / np.maximum(np.bincount(edges[:, end], minlength=n), 1) for end in (1, 0)
+        np.bincount(edges[:, end], step, n) / np.maximum(np.bincount(edges[:, end], minlength=n), 1)
+        for end in (1, 0)
     ]
     share = max(env.model.op_seconds.sum() / chips, 1e-300)
     busiest = max(float(latencies.max()), 1e-300)
     around = np.concatenate([[0.0], latencies, [0.0]]) / busiest
-    op_share, below, here, above = env.model.op_seconds / busiest, around[y], around[y + 1], around[y + 2]
+    op_share, below, here, above = (
+        env.model.op_seconds / busiest,
+        around[y],
+        around[y + 1],
+        around[y + 2],
+    )
     excess = np.concatenate([[0.0], np.cumsum((latencies - latencies.mean()) / share)])
     columns = [
-        y / max(chips - 1, 1), *means, allowed[:, 0], allowed[:, 2], op_share, here, below, above,
-        4.0 * np.tanh(2.0 * (here - below - op_share)), 4.0 * np.tanh(2.0 * (here - above - op_share)),
-        np.tanh(excess[y]), np.tanh(excess[y + 1]), np.full(n, share / busiest), np.ones(n),
-    ]  # fmt: skip
+        y / max(chips - 1, 1),
+        *means,
+        allowed[:, 0],
+        allowed[:, 2],
+        op_share,
+        here,
+        below,
+        above,
+        4.0 * np.tanh(2.0 * (here - below - op_share)),
+        4.0 * np.tanh(2.0 * (here - above - op_share)),
+        np.tanh(excess[y]),
+        np.tanh(excess[y + 1]),
+        np.full(n, share / busiest),
+        np.ones(n),
+    ]
     return np.stack(columns, axis=1)

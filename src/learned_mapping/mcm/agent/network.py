@@ -1,12 +1,14 @@
-"""The paper's policy: for every op a distribution over chips, repaired by the constraint solver (Section 4).
+"""The paper's policy: for every op a distribution over chips, repaired by the constraint solver
+(Section 4).
 
 GraphSAGE over the ops, a policy network of two layers, and a value (Section 4.1, Fig. 3):
 
-    p(y^(t) | G) = Π_i p(y_i^(t) | h_G, y^(t-1)),    t = 1, ..., T                                    (Eq. 7)
+    p(y^(t) | G) = Π_i p(y_i^(t) | h_G, y^(t-1)),    t = 1, ..., T                 (Eq. 7)
 
 The paper does not say what y^(0) is; this network is told of none. `moves_policy` begins at one.
 
-A sample is y^(1), ..., y^(T); the solver turns y^(T), or in SAMPLE mode P^(T), into y', whose throughput is the reward.
+A sample is y^(1), ..., y^(T); the solver turns y^(T), or in SAMPLE mode P^(T), into y', whose
+throughput is the reward.
 """
 
 from functools import partial
@@ -33,8 +35,8 @@ FURTHEST = 3.0  # Chips between an op and its neighbours, from here on the same.
 def graph_sage(graph: GraphFeatures, config: AgentConfig) -> jax.Array:
     """[n, width] embeddings of the ops: h_G.
 
-    Each layer joins an op with the means of its producers and of its consumers (Hamilton et al. 2017, mean aggregator),
-    and adds what it was; the sum lets eight layers learn.
+    Each layer joins an op with the means of its producers and of its consumers (Hamilton et al.
+    2017, mean aggregator), and adds what it was; the sum lets eight layers learn.
     """
     n = graph.ops.shape[0]
     h = hk.Linear(config.width, name="encoder")(graph.ops)
@@ -56,9 +58,9 @@ def value(h: jax.Array, graph: GraphFeatures, config: AgentConfig) -> jax.Array:
 def chip_state(previous: jax.Array, graph: GraphFeatures) -> jax.Array:
     """[n, STATE] what op i is told of y^(t-1) [n]: all 0 where there is none (entries below 0).
 
-    Its chip's position, the means of its producers' and consumers' positions relative to it, how many chips lie between
-    it and the nearest of either, the time of its chip against an even share, that of its chip and of the ones before
-    and behind against the busiest, and 1.
+    Its chip's position, the means of its producers' and consumers' positions relative to it, how
+    many chips lie between it and the nearest of either, the time of its chip against an even share,
+    that of its chip and of the ones before and behind against the busiest, and 1.
     """
     n, known = previous.shape[0], (previous >= 0).astype(jnp.float32) * graph.mask
     chip = jnp.maximum(previous, 0)
@@ -66,12 +68,17 @@ def chip_state(previous: jax.Array, graph: GraphFeatures) -> jax.Array:
     step = at[graph.consumers] - at[graph.producers]
     before = jraph.segment_mean(-step, graph.consumers, n) / last
     behind = jraph.segment_mean(step, graph.producers, n) / last
-    room = [jraph.segment_min(jnp.abs(step), ends, n) for ends in (graph.consumers, graph.producers)]
+    room = [
+        jraph.segment_min(jnp.abs(step), ends, n) for ends in (graph.consumers, graph.producers)
+    ]
     gaps = [jnp.clip(gap, 0.0, FURTHEST) / FURTHEST for gap in room]
-    seconds = (10.0 ** (4.0 * graph.ops[:, 0])) * graph.mask  # over an even share, as `graph_features` has it
+    # over an even share, as `graph_features` has it
+    seconds = (10.0 ** (4.0 * graph.ops[:, 0])) * graph.mask
     load = jax.ops.segment_sum(seconds, chip, num_segments=n)  # chips in use are fewer than ops
     busiest = jnp.maximum(load.max(), 1e-6)
-    beside = [load[jnp.clip(chip + move, 0, graph.chips.astype(int) - 1)] / busiest for move in (-1, 0, 1)]
+    beside = [
+        load[jnp.clip(chip + move, 0, graph.chips.astype(int) - 1)] / busiest for move in (-1, 0, 1)
+    ]
     columns = [at / last, before, behind, *gaps, jnp.log1p(load[chip]), *beside, jnp.ones(n)]
     return jnp.stack(columns, axis=-1) * known[:, None]
 
@@ -84,10 +91,12 @@ def chip_logits(
     Args:
       h: [n, width] from `graph_sage`.
       previous: [B, n] int32, y^(t-1); -1 in the first iteration.
-      reading: [ANCHORS, P], how chips read the network's positions, from `reading_of`; the caller masks the columns of
-        no chip.
+      reading: [ANCHORS, P], how chips read the network's positions, from `reading_of`; the caller
+        masks the columns of no chip.
     """
-    x = jnp.broadcast_to(hk.Linear(config.width, name="policy_0")(h), (*previous.shape, config.width))
+    x = jnp.broadcast_to(
+        hk.Linear(config.width, name="policy_0")(h), (*previous.shape, config.width)
+    )
     if config.iterations > 1:
         states = jax.vmap(chip_state, (0, None))(previous, graph)
         x = x + hk.Linear(config.width, False, name="policy_state")(states)
@@ -97,7 +106,8 @@ def chip_logits(
 
 
 MASKED = -1e9
-MAX_ENTRIES = 2**25  # Ops times chips of the largest graph this policy takes: its logits are held for every rollout.
+# Ops times chips of the largest graph this policy takes: its logits are held for every rollout.
+MAX_ENTRIES = 2**25
 
 
 class ChipContext(NamedTuple):
@@ -105,7 +115,8 @@ class ChipContext(NamedTuple):
 
     graph: GraphFeatures
     reading: np.ndarray
-    """[ANCHORS, P] float32: chips read the network's positions linearly. The identity for the paper's 36 chips."""
+    """[ANCHORS, P] float32: chips read the network's positions linearly. The identity for the
+    paper's 36 chips."""
     allowed: np.ndarray  # [P] float32, 1 for a chip there is.
 
 
@@ -118,7 +129,8 @@ class Sampled(NamedTuple):
 
 
 class Credits(NamedTuple):
-    """The lessons of PPO from B samples: for A choices each (ops, of T assignments), K alternatives. A pytree."""
+    """The lessons of PPO from B samples: for A choices each (ops, of T assignments), K
+    alternatives. A pytree."""
 
     state: Any  # What the policy's `log_probabilities` read, [B, ...].
     alternatives: Any  # [B, A, K] int32, indices of what might have been chosen.
@@ -127,7 +139,8 @@ class Credits(NamedTuple):
 
 
 def reading_of(chips: int) -> tuple[np.ndarray, np.ndarray]:
-    """([ANCHORS, P] how C chips read the positions, [P] which columns are chips); P is ANCHORS or a power of 2."""
+    """([ANCHORS, P] how C chips read the positions, [P] which columns are chips); P is ANCHORS or a
+    power of 2."""
     width = ANCHORS if chips <= ANCHORS else 1 << (chips - 1).bit_length()
     place = np.arange(chips) * (ANCHORS - 1) / max(chips - 1, 1)
     low = np.minimum(np.floor(place).astype(int), ANCHORS - 2)
@@ -153,9 +166,12 @@ class ChipPolicy:
         return jax.nn.log_softmax(logits), value(h, context.graph, self.config)
 
     def new_parameters(self, rng: np.random.Generator) -> Any:
-        """Fresh parameters; the last layer starts at 0, so that the first distribution is uniform."""
+        """Fresh parameters; the last layer starts at 0, so that the first distribution is
+        uniform."""
         context = ChipContext(EIGHT_OPS, *reading_of(2))
-        shapes = jax.eval_shape(self._network.init, jax.random.PRNGKey(0), context, jnp.zeros((1, 8), jnp.int32))
+        shapes = jax.eval_shape(
+            self._network.init, jax.random.PRNGKey(0), context, jnp.zeros((1, 8), jnp.int32)
+        )
         return draw_parameters(shapes, rng, zero=("policy_out", "value_out"))
 
     def context(self, env: PartitionEnv) -> ChipContext:
@@ -167,11 +183,15 @@ class ChipPolicy:
             raise InputError("method", "", f"{fault}; the searches over costs have no such limit")
         return ChipContext(env.features, reading, allowed)
 
-    def begin(self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None) -> np.ndarray:
+    def begin(
+        self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None
+    ) -> np.ndarray:
         """[B, n] int32, y^(0) of a batch: -1, there is none."""
         return np.full((self.config.rollouts, len(env.features.ops)), -1, np.int32)
 
-    def _act(self, parameters: Any, context: ChipContext, previous: jax.Array, key: jax.Array) -> Sampled:
+    def _act(
+        self, parameters: Any, context: ChipContext, previous: jax.Array, key: jax.Array
+    ) -> Sampled:
         """A sample for each y^(0) [B, n] of `begin`."""
         before, chosen = [], []
         for step in range(self.config.iterations):
@@ -183,13 +203,19 @@ class ChipPolicy:
         return Sampled(jnp.stack(before, 1), jnp.stack(chosen, 1), logs)
 
     def choice(self, env: PartitionEnv, sampled: Sampled) -> np.ndarray:
-        """The samples of `act` as the environment takes them: [B, N] candidates, or [B, N, C] distributions."""
+        """The samples of `act` as the environment takes them: [B, N] candidates, or [B, N, C]
+        distributions."""
         if self.config.mode == FIX:
             return np.asarray(sampled.chosen)[:, -1, : env.num_ops]
         return np.exp(np.asarray(sampled.logs, np.float64)[:, : env.num_ops, : env.chips])
 
     def credits(
-        self, env: PartitionEnv, sampled: Sampled, partitions: np.ndarray, latencies: np.ndarray, advantage: np.ndarray
+        self,
+        env: PartitionEnv,
+        sampled: Sampled,
+        partitions: np.ndarray,
+        latencies: np.ndarray,
+        advantage: np.ndarray,
     ) -> Credits:
         """The credits learned from samples that were repaired to partitions.
 
@@ -208,24 +234,36 @@ class ChipPolicy:
         parts = [(chosen.reshape(batch, -1, 1), whole[..., None], weight[..., None])]
         if self.config.credit == FLOW:
             parts.append(self._flow(env, sampled, partitions, latencies, steps * n))
-        return Credits(np.array(sampled.previous), *(np.concatenate(columns, axis=-1) for columns in zip(*parts)))
+        return Credits(
+            np.array(sampled.previous),
+            *(np.concatenate(columns, axis=-1) for columns in zip(*parts)),
+        )
 
-    def _flow(self, env, sampled, partitions, latencies, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Alternatives, advantages and weights of the flow credit, of the last assignment; [B, count, 3] each."""
+    def _flow(
+        self, env, sampled, partitions, latencies, count: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Alternatives, advantages and weights of the flow credit, of the last assignment; [B,
+        count, 3] each."""
         gains, possible = flow_gains(env.model.op_seconds, partitions, latencies)
         beside = np.clip(partitions[..., None] + SIDES, 0, env.chips - 1)
         logs = np.asarray(sampled.logs, np.float64)[:, : env.num_ops]
         probabilities = np.exp(np.take_along_axis(logs, beside, axis=2))
-        parts = beside.astype(np.int32), *spread(gains, possible, probabilities, self.config.op_weight)
+        parts = (
+            beside.astype(np.int32),
+            *spread(gains, possible, probabilities, self.config.op_weight),
+        )
         first = count - len(env.features.ops)
         room = [(0, 0), (first, count - first - env.num_ops), (0, 0)]
         return tuple(np.pad(part, room) for part in parts)
 
     @partial(jax.jit, static_argnums=0)
     def log_probabilities(self, parameters: Any, context: ChipContext, previous: jax.Array):
-        """([B, A, P] log-probabilities given y^(t-1) [B, T, n], A = T n; [] mean entropy of a choice, [] value)."""
+        """([B, A, P] log-probabilities given y^(t-1) [B, T, n], A = T n; [] mean entropy of a
+        choice, [] value)."""
         batch, steps, n = previous.shape
-        logs, expected = self._network.apply(parameters, context, previous.reshape(batch * steps, n))
+        logs, expected = self._network.apply(
+            parameters, context, previous.reshape(batch * steps, n)
+        )
         entropy = -(jnp.exp(logs) * jnp.maximum(logs, MASKED)).sum(-1)
         shares = context.graph.mask / context.graph.mask.sum()
         return logs.reshape(batch, steps * n, -1), (entropy * shares).sum(-1).mean(), expected

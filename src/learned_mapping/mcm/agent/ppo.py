@@ -1,17 +1,20 @@
 """Proximal policy optimisation (Schulman et al. 2017) over whole partitions.
 
-Every single choice a_k of a sample (the chip of an op), and every alternative to it that is credited, has its own ratio
-and advantage (`credit`):
+Every single choice a_k of a sample (the chip of an op), and every alternative to it that is
+credited, has its own ratio and advantage (`credit`):
 
-    r_k = π(a_k) / π_old(a_k),    J = mean Σ_k w_k min(r_k A_k, clip(r_k, 1 - ε, 1 + ε) A_k) + entropy - value error
+    r_k = π(a_k) / π_old(a_k),
+    J = mean Σ_k w_k min(r_k A_k, clip(r_k, 1 - ε, 1 + ε) A_k) + entropy - value error
 
-The ratio of the whole sample would be a product over hundreds of choices and leave the clip at once.
+The ratio of the whole sample would be a product over hundreds of choices and leave the clip at
+once.
 
-`learn_unsolved` does without the constraint solver: what the policy draws is what is judged (paper 2, Section 5.1).
-Rewards come in two kinds. ``sparse`` is the paper's: throughput, 0 where a constraint is broken. ``penalty`` tells the
-policy how far off it is: the share of edges that neither run backwards nor skip a chip, and 1 more than the throughput
-over the naive greedy's for a valid partition, so that valid always beats invalid. No reward is negative: the value
-learns log(1 + reward).
+`learn_unsolved` does without the constraint solver: what the policy draws is what is judged (paper
+2, Section 5.1). Rewards come in two kinds. ``sparse`` is the paper's: throughput, 0 where a
+constraint is broken. ``penalty`` tells the
+policy how far off it is: the share of edges that neither run backwards nor skip a chip, and 1 more
+than the throughput over the naive greedy's for a valid partition, so that valid always beats
+invalid. No reward is negative: the value learns log(1 + reward).
 """
 
 from functools import lru_cache, partial
@@ -25,7 +28,12 @@ import optax
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.learning.checkpoint import flatten, read_checkpoint, unflatten, write_checkpoint
+from learned_mapping.learning.checkpoint import (
+    flatten,
+    read_checkpoint,
+    unflatten,
+    write_checkpoint,
+)
 from learned_mapping.mcm.agent.config import PENALTY, SPARSE, AgentConfig
 from learned_mapping.mcm.agent.moves_policy import MovesPolicy
 from learned_mapping.mcm.agent.network import ChipContext, ChipPolicy, Credits
@@ -69,7 +77,8 @@ def new_learned(policy: Policy, rng: np.random.Generator) -> Learned:
 
 
 def advantages(rewards: np.ndarray) -> np.ndarray:
-    """[B] float32 rewards, brought to mean 0 and deviation 1 and cut off; all 0 where they are equal."""
+    """[B] float32 rewards, brought to mean 0 and deviation 1 and cut off; all 0 where they are
+    equal."""
     rewards = np.asarray(rewards, np.float64)
     centred = rewards - rewards.mean()
     deviation = centred.std()
@@ -78,7 +87,9 @@ def advantages(rewards: np.ndarray) -> np.ndarray:
     return np.clip(centred / deviation, -LIMIT, LIMIT).astype(np.float32)
 
 
-def clipped_gain(logs: jax.Array, before: jax.Array, advantage: jax.Array, clip: float) -> jax.Array:
+def clipped_gain(
+    logs: jax.Array, before: jax.Array, advantage: jax.Array, clip: float
+) -> jax.Array:
     """min(r A, clip(r, 1 - ε, 1 + ε) A) of every choice, r = exp(logs - before).
 
     Args:
@@ -124,7 +135,11 @@ def update(
         logs, entropy, expected = of_alternatives(parameters, batch)
         least = clipped_gain(logs, before[rows], batch.advantage, config.clip)
         error = jnp.square(target[rows] - expected).mean()
-        aim = (least * batch.weight).sum((1, 2)).mean() + config.entropy * entropy - config.value_weight * error
+        aim = (
+            (least * batch.weight).sum((1, 2)).mean()
+            + config.entropy * entropy
+            - config.value_weight * error
+        )
         return -aim, {"entropy": entropy, "value_error": error}
 
     def step(learned, rows):
@@ -173,15 +188,23 @@ def rollouts(
 
 
 def learn(
-    policy: Policy, learned: Learned, context: ChipContext, env: PartitionEnv, batch: Batch, rng: np.random.Generator
+    policy: Policy,
+    learned: Learned,
+    context: ChipContext,
+    env: PartitionEnv,
+    batch: Batch,
+    rng: np.random.Generator,
 ) -> tuple[Learned, dict[str, float]]:
-    """PPO on one batch. Rewards are in units of the naive greedy's throughput; the value learns log(1 + reward).
+    """PPO on one batch. Rewards are in units of the naive greedy's throughput; the value learns
+    log(1 + reward).
 
-    With one graph per batch the normalisation of `advantages` takes any baseline out again, so the value is a second
-    task for the embeddings rather than a help against variance.
+    With one graph per batch the normalisation of `advantages` takes any baseline out again, so the
+    value is a second task for the embeddings rather than a help against variance.
     """
     rewards = batch.throughput / env.unit
-    credits = policy.credits(env, batch.sampled, batch.partitions, batch.latencies, advantages(rewards))
+    credits = policy.credits(
+        env, batch.sampled, batch.partitions, batch.latencies, advantages(rewards)
+    )
     target = jnp.log1p(jnp.asarray(rewards, jnp.float32))
     learned, measured = update(policy, learned, context, credits, target, new_key(rng))
     return learned, {name: float(number) for name, number in measured.items()}
@@ -197,27 +220,32 @@ def run(
     learning: bool,
     name: str = "",
 ) -> tuple[np.ndarray, Learned]:
-    """([N] int32 the fastest partition sampled, what was learned) within a budget of samples or time.
+    """([N] int32 the fastest partition sampled, what was learned) within a budget of samples or
+    time.
 
     Args:
       policy, learned: where to start from.
       env: the graph and what judges its partitions.
       rng: of samples, repairs and mini-batches.
       budget: a sample is one partition judged.
-      learning: whether PPO follows every full batch, the last one too, so that a run cut in two is the whole run;
-        without it the policy stays as it is.
+      learning: whether PPO follows every full batch, the last one too, so that a run cut in two is
+        the whole run; without it the policy stays as it is.
       name: of the run, which a checkpoint of the budget has to bear.
     """
     context = policy.context(env)
     learned, best = go_on(budget, name, learned, np.zeros(env.num_ops, np.int32), rng)
     while not budget.samples or not budget.spent():
         known = best if best.any() else None
-        batch = rollouts(policy, learned.parameters, context, env, rng, budget.remaining_samples, known)
+        batch = rollouts(
+            policy, learned.parameters, context, env, rng, budget.remaining_samples, known
+        )
         for assignment, value in zip(batch.partitions, batch.throughput):
             if budget.record(value):
                 best = assignment.copy()
         if len(batch.partitions) < policy.config.rollouts:
-            break  # The samples end within a batch: a run that goes on from the checkpoint draws it again, whole.
+            # The samples end within a batch: a run that goes on from the checkpoint draws it again,
+            # whole.
+            break
         if learning:
             learned, _ = learn(policy, learned, context, env, batch, rng)
         keep(budget, name, learned, best, rng)
@@ -227,7 +255,9 @@ def run(
 COUNTED = ("samples", "best", "curve_s", "curve_samples", "curve_best")
 
 
-def keep(budget: Budget, run: str, learned: Any, best: np.ndarray, rng: np.random.Generator) -> None:
+def keep(
+    budget: Budget, run: str, learned: Any, best: np.ndarray, rng: np.random.Generator
+) -> None:
     """Writes the budget's checkpoint, where it has one.
 
     Args:
@@ -244,8 +274,11 @@ def keep(budget: Budget, run: str, learned: Any, best: np.ndarray, rng: np.rando
     write_checkpoint(budget.checkpoint, flatten(learned, "learned") | {"best": best}, header)
 
 
-def go_on(budget: Budget, run: str, learned: Any, best: np.ndarray, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
-    """(what was learned, the best partition) of the budget's checkpoint, where there is one; else as given.
+def go_on(
+    budget: Budget, run: str, learned: Any, best: np.ndarray, rng: np.random.Generator
+) -> tuple[Any, np.ndarray]:
+    """(what was learned, the best partition) of the budget's checkpoint, where there is one; else
+    as given.
 
     The budget's account and the generator are set to what they were.
 
@@ -265,7 +298,9 @@ def go_on(budget: Budget, run: str, learned: Any, best: np.ndarray, rng: np.rand
             setattr(budget, name, header["counted"][name])
         budget.spent_before(float(header["seconds"]))
     except (AssertionError, KeyError, TypeError, ValueError) as error:
-        raise InputError(budget.checkpoint, "header", f"is damaged ({type(error).__name__})") from None
+        raise InputError(
+            budget.checkpoint, "header", f"is damaged ({type(error).__name__})"
+        ) from None
     return restored, arrays["best"]
 
 
@@ -292,8 +327,9 @@ def learn_unsolved(
       reward: of `config.REWARDS`.
 
     Returns:
-      ``samples``, ``valid``, ``first_valid`` (the number of the first, or None), ``best`` throughput, and the share of
-      edges that break the chain rule in the first and in the last batch.
+      ``samples``, ``valid``, ``first_valid`` (the number of the first, or None), ``best``
+      throughput, and the share of edges that break the chain rule in the first and in the last
+      batch.
     """
     policy = make_policy(config)
     learned, context, edges = new_learned(policy, rng), policy.context(env), env.graph.op_edges
@@ -311,6 +347,8 @@ def learn_unsolved(
         step = wishes[:, edges[:, 1]] - wishes[:, edges[:, 0]]
         broken.append(float(np.mean((step < 0) | (step > 1))))
         unknown = np.zeros((len(wishes), env.chips))
-        learned, _ = learn(policy, learned, context, env, Batch(wishes, rewards * env.unit, unknown, sampled), rng)
+        learned, _ = learn(
+            policy, learned, context, env, Batch(wishes, rewards * env.unit, unknown, sampled), rng
+        )
     ends = {"broken_first": broken[0], "broken_last": broken[-1]}
     return {"samples": drawn, "valid": valid, "first_valid": first, "best": best, **ends}

@@ -1,19 +1,22 @@
 """The exact optimum of the analytical model under the chain rule: dynamic programming over ideals.
 
-Under the chain rule the ops on chips 0..c form an *ideal* I_c (a set that holds every predecessor of its members), and
-a partition is a chain of ideals ∅ = I_{-1} ⊂ I_0 ⊂ ... ⊂ I_k = V in which all consumers of I_{c-1} lie in I_c. A
-tensor then crosses one link at most, and the bytes on link c -> c + 1 depend on I_c alone: those of tensors made in I_c
-with a consumer outside. So the time of chip c,
+Under the chain rule the ops on chips 0..c form an *ideal* I_c (a set that holds every predecessor
+of its members), and a partition is a chain of ideals ∅ = I_{-1} ⊂ I_0 ⊂ ... ⊂ I_k = V in which all
+consumers of I_{c-1} lie in I_c. A tensor then crosses one link at most, and the bytes on link c ->
+c + 1 depend on I_c alone: those of tensors made in I_c with a consumer outside. So the time of chip
+c,
 
     t_c = seconds(I_c \\ I_{c-1}) + (cut(I_{c-1}) + cut(I_c)) / link_bytes_per_s,
 
-depends on two neighbouring ideals, and the least number of chips that reaches an ideal with every t <= T follows by
-dynamic programming over the ideals by size. Bisection on T, which ends at the time of a partition found on one side and
-a proof that nothing is faster on the other, gives the least maximum of t_c over every partition that obeys the chain
-rule, to a relative `TOLERANCE`. That covers every valid partition in which all neighbouring chips are joined by an edge
-(see `constraints`); a partition that obeys Eq. 4 otherwise is bounded only by `lower_bound`.
+depends on two neighbouring ideals, and the least number of chips that reaches an ideal with every t
+<= T follows by dynamic programming over the ideals by size. Bisection on T, which ends at the time
+of a partition found on one side and a proof that nothing is faster on the other, gives the least
+maximum of t_c over every partition that obeys the chain rule, to a relative `TOLERANCE`. That
+covers every valid partition in which all neighbouring chips are joined by an edge (see
+`constraints`); a partition that obeys Eq. 4 otherwise is bounded only by `lower_bound`.
 
-The number of ideals grows exponentially with the width of a graph. Past `MAX_IDEALS` the method gives up and says so.
+The number of ideals grows exponentially with the width of a graph. Past `MAX_IDEALS` the method
+gives up and says so.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +33,8 @@ from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.graph import ComputationGraph
 
 MAX_IDEALS = 400_000
-MAX_STEPS_PER_IDEAL = 50  # On average; a graph of more has too many ideals anyway, and they would fill the memory.
+# On average; a graph of more has too many ideals anyway, and they would fill the memory.
+MAX_STEPS_PER_IDEAL = 50
 MAX_BITS = 2 * 10**9  # Of all ideals, one for each op.
 TOLERANCE = 1e-9
 UNREACHED = 1 << 30
@@ -48,28 +52,41 @@ class Ideals(NamedTuple):
     required: np.ndarray  # [K] int32, the smallest ideal that holds it and all its consumers.
     step_offsets: np.ndarray  # [K + 1] int32.
     steps: np.ndarray  # [L] int32, ideals with one op more.
-    members: list[int]  # K sets of ops, as bits; the order of sizes makes the first empty and the last the whole graph.
+    # K sets of ops, as bits; the order of sizes makes the first empty and the last the whole graph.
+    members: list[int]
 
 
 def lower_bound(model: ChipModel) -> float:
-    """Seconds no partition can beat, whatever rules it obeys: the longest op, and all ops spread evenly."""
+    """Seconds no partition can beat, whatever rules it obeys: the longest op, and all ops spread
+    evenly."""
     return float(max(model.op_seconds.max(), model.op_seconds.sum() / model.package.chips))
 
 
-def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[], bool] = lambda: False) -> Ideals:
-    """Enumerates the ideals; raises `TooManyIdealsError` past `max_ideals`, or where `stop` says so first, and
-    `InputError` where ops are fixed to a chip: the fewest chips that reach an ideal then say nothing."""
+def ideals_of(
+    model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[], bool] = lambda: False
+) -> Ideals:
+    """Enumerates the ideals; raises `TooManyIdealsError` past `max_ideals`, or where `stop` says so
+    first, and `InputError` where ops are fixed to a chip: the fewest chips that reach an ideal then
+    say nothing."""
     graph = model.graph
     chip_bounds(graph)
     if graph.op_chip is not None:
-        raise InputError("optimum", "", "takes no ops that are fixed to a chip; cp-sat does, and proves its optimum")
+        raise InputError(
+            "optimum",
+            "",
+            "takes no ops that are fixed to a chip; cp-sat does, and proves its optimum",
+        )
     max_ideals = min(max_ideals, MAX_BITS // graph.num_ops)
-    too_many = TooManyIdealsError(f"{graph.name}: more than {max_ideals} ideals, too wide for the exact optimum")
+    too_many = TooManyIdealsError(
+        f"{graph.name}: more than {max_ideals} ideals, too wide for the exact optimum"
+    )
     num_steps = 0
     before, behind, required_by = _masks(graph)
     outputs, used = graph.op_outputs, graph.op_inputs
     carried = _carried(model)
-    tensor_users = [sum(1 << int(c) for c in set(graph.consumers(t).tolist())) for t in range(graph.num_tensors)]
+    tensor_users = [
+        sum(1 << int(c) for c in set(graph.consumers(t).tolist())) for t in range(graph.num_tensors)
+    ]
     index = {0: 0}
     members, seconds, cuts, required_masks = [0], [0.0], [0], [0]
     ready: list[tuple[int, ...]] = [tuple(u for u in range(graph.num_ops) if not before[u])]
@@ -84,7 +101,9 @@ def ideals_of(model: ChipModel, max_ideals: int = MAX_IDEALS, stop: Callable[[],
                     raise too_many
                 if len(members) % 1000 == 0 and stop():
                     so_far = f"{graph.name}: {len(members)} ideals and more"
-                    raise TooManyIdealsError(f"{so_far}, too many for the exact optimum in this time")
+                    raise TooManyIdealsError(
+                        f"{so_far}, too many for the exact optimum in this time"
+                    )
                 index[larger] = len(members)
                 members.append(larger)
                 seconds.append(seconds[k] + model.op_seconds[u])
@@ -110,7 +129,9 @@ class Proven(NamedTuple):
     """A partition, and what was proved of it."""
 
     assignment: np.ndarray  # [N] int32.
-    low_s: float  # Seconds that no partition under the chain rule is below; its own but for `TOLERANCE` at the end.
+    # Seconds that no partition under the chain rule is below; its own but for `TOLERANCE` at the
+    # end.
+    low_s: float
     exact: bool  # Whether that was reached.
 
 
@@ -138,7 +159,10 @@ def bisection(
       TooManyIdealsError: by `optimum`, where the graph is too wide.
     """
     best = careful_greedy(model) if start is None else start
-    high, low = model.runtime(best), max(lower_bound(model) * (1 - 2 * TOLERANCE), low_s * (1 - 2 * TOLERANCE))
+    high, low = (
+        model.runtime(best),
+        max(lower_bound(model) * (1 - 2 * TOLERANCE), low_s * (1 - 2 * TOLERANCE)),
+    )
     target = (low + high) / 2
     while low < high * (1 - TOLERANCE):
         chain = _chain(ideals, model.package.chips, target, stop)
@@ -158,8 +182,8 @@ def bisection(
 
 
 def _carried(model: ChipModel) -> Sequence[Any]:
-    """[M] seconds that a tensor keeps a link busy, to be added and taken away again: exact where rounding, of the
-    largest, could be seen in the result."""
+    """[M] seconds that a tensor keeps a link busy, to be added and taken away again: exact where
+    rounding, of the largest, could be seen in the result."""
     seconds = model.tensor_seconds
     rounding = seconds.max(initial=0.0) * len(seconds) * np.finfo(np.float64).eps
     unseen = rounding < 1e-3 * TOLERANCE * lower_bound(model)
@@ -167,7 +191,8 @@ def _carried(model: ChipModel) -> Sequence[Any]:
 
 
 def _masks(graph: ComputationGraph):
-    """Per op: predecessors (bits), successors (list), its consumers with all that precedes them (bits)."""
+    """Per op: predecessors (bits), successors (list), its consumers with all that precedes them
+    (bits)."""
     n = graph.num_ops
     ancestors = [0] * n
     behind = graph.op_consumers
@@ -182,18 +207,29 @@ def _masks(graph: ComputationGraph):
     return before, behind, required
 
 
-def _chain(ideals: Ideals, chips: int, target_s: float, stop: Callable[[], bool] = lambda: False) -> list[int] | None:
-    """The ideals I_0 ⊂ ... ⊂ V of a partition on at most `chips` chips with every t_c <= target, or None; `STOPPED`
-    where `stop` came first."""
+def _chain(
+    ideals: Ideals, chips: int, target_s: float, stop: Callable[[], bool] = lambda: False
+) -> list[int] | None:
+    """The ideals I_0 ⊂ ... ⊂ V of a partition on at most `chips` chips with every t_c <= target, or
+    None; `STOPPED` where `stop` came first."""
     count = len(ideals.seconds)
     fewest = np.full(count, UNREACHED, np.int64)
     came_from, seen = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     fewest[0], reached = 0, 0
     while reached < count:
         reached = _reach_ideals(
-            ideals.seconds, ideals.cut_s, ideals.required, ideals.step_offsets, ideals.steps, chips, target_s,
-            fewest, came_from, seen, reached,
-        )  # fmt: skip
+            ideals.seconds,
+            ideals.cut_s,
+            ideals.required,
+            ideals.step_offsets,
+            ideals.steps,
+            chips,
+            target_s,
+            fewest,
+            came_from,
+            seen,
+            reached,
+        )
         if stop():
             return STOPPED
     if came_from[-1] < 0:
@@ -213,9 +249,10 @@ LOOKS = 20_000_000
 @njit(cache=True)
 def _reach_ideals(
     seconds, cut_s, required, step_offsets, steps, chips, target_s, fewest, came_from, seen, first
-):  # fmt: skip
-    """Fills in, from ideal `first` on, the fewest chips that reach each ideal and the ideal one chip before on such a
-    way, -1 where none is within `chips`; returns the ideal to go on from, K at the end."""
+):
+    """Fills in, from ideal `first` on, the fewest chips that reach each ideal and the ideal one
+    chip before on such a way, -1 where none is within `chips`; returns the ideal to go on from, K
+    at the end."""
     count = len(seconds)
     stack = np.empty(count, np.int64)
     whole = seconds[count - 1]

@@ -1,9 +1,11 @@
-"""Repair by CP-SAT: Algorithms 1 and 2 over domains that a general solver proves, and the nearest valid partition.
+"""Repair by CP-SAT: Algorithms 1 and 2 over domains that a general solver proves, and the nearest
+valid partition.
 
-The interface is the paper's (Section 4.2): `set_domain` restricts an op, `get_domain` tells what it can still take. A
-chip is in a domain where CP-SAT finds a whole partition that has it, under the assumption of every decision so far:
-probing, in place of the propagation of `solver`. Domains are then exact under Eq. 4 too. A repair takes a solve for
-most pairs of an op and a chip, so that this is for graphs of some hundred ops.
+The interface is the paper's (Section 4.2): `set_domain` restricts an op, `get_domain` tells what it
+can still take. A chip is in a domain where CP-SAT finds a whole partition that has it, under the
+assumption of every decision so far: probing, in place of the propagation of `solver`. Domains are
+then exact under Eq. 4 too. A repair takes a solve for most pairs of an op and a chip, so that this
+is for graphs of some hundred ops.
 """
 
 from typing import Any
@@ -19,7 +21,8 @@ from learned_mapping.mcm.rules.cp_sat import Rules
 from learned_mapping.programs.graph import ComputationGraph
 
 NEAREST_EFFORT = 20.0
-"""Limit of one search for the nearest partition, in the solver's own units of work, about seconds."""
+"""Limit of one search for the nearest partition, in the solver's own units of work, about
+seconds."""
 WITNESSES = 64  # Partitions found that are kept: most questions are answered by one of them.
 
 
@@ -32,7 +35,8 @@ class CpSatSolver(ConstraintSolver):
         self._solver = cp_model.CpSolver()
         self._solver.parameters.num_workers = 1
         self._solver.parameters.catch_sigint_signal = False
-        # Thousands of easy questions of one model: what prepares a hard search would take all the time.
+        # Thousands of easy questions of one model: what prepares a hard search would take all the
+        # time.
         self._solver.parameters.cp_model_presolve = False
         self._solver.parameters.cp_model_probing_level = 0
         self._solver.parameters.use_sat_inprocessing = False
@@ -71,9 +75,12 @@ class CpSatSolver(ConstraintSolver):
 def nearest_partition(
     graph: ComputationGraph, chips: int, candidate: np.ndarray, strength: str = "chain"
 ) -> tuple[np.ndarray, bool]:
-    """([N] int32 a valid partition that changes the fewest ops of `candidate` [N], whether that is proven)."""
+    """([N] int32 a valid partition that changes the fewest ops of `candidate` [N], whether that is
+    proven)."""
     rules = Rules(graph, chips, strength)
-    rules.model.maximize(sum(rules.on[op][chip] for op, chip in enumerate(np.asarray(candidate).tolist())))
+    rules.model.maximize(
+        sum(rules.on[op][chip] for op, chip in enumerate(np.asarray(candidate).tolist()))
+    )
     outcome = rules.solve(NEAREST_EFFORT, None, 0)
     if outcome.assignment is None:
         raise InputError("repair", "cp-sat", "found no partition within its limit")
@@ -92,11 +99,12 @@ def cp_sat_batch(
     strength: str = "chain",
     order: np.ndarray | None = None,
 ) -> np.ndarray:
-    """[B, N] int32 valid partitions, arguments as of `engine.repair_batch`, by CP-SAT; ``nearest`` changes the fewest
-    ops, and `strength` may be ``general``, Eq. 4 itself.
+    """[B, N] int32 valid partitions, arguments as of `engine.repair_batch`, by CP-SAT; ``nearest``
+    changes the fewest ops, and `strength` may be ``general``, Eq. 4 itself.
 
-    Orders and chips take the engine's random numbers one by one, and under the chain rule its domains are as complete:
-    from equal generators SAMPLE and FIX make equal partitions of a graph in one part.
+    Orders and chips take the engine's random numbers one by one, and under the chain rule its
+    domains are as complete: from equal generators SAMPLE and FIX make equal partitions of a graph
+    in one part.
     """
     n = graph.num_ops
     y, p, order = batch_arguments(n, chips, candidates, weights, order)
@@ -118,5 +126,6 @@ def cp_sat_batch(
 
 
 def nearest_batch(graph: ComputationGraph, chips: int, *, mode: str, **options: Any) -> np.ndarray:
-    """`cp_sat_batch` that repairs candidates to the nearest valid partition where the mode is ``fix``."""
+    """`cp_sat_batch` that repairs candidates to the nearest valid partition where the mode is
+    ``fix``."""
     return cp_sat_batch(graph, chips, mode="nearest" if mode == "fix" else mode, **options)

@@ -1,7 +1,9 @@
-"""The constraint repair of paper 2 for the thousands of repairs a search needs: SAMPLE and FIX, compiled.
+"""The constraint repair of paper 2 for the thousands of repairs a search needs: SAMPLE and FIX,
+compiled.
 
-It keeps the chain rule of `constraints`, for which bounds propagation is complete, so that no repair ever fails.
-`solver` is the same procedure in plain Python, with the paper's interface; it and `cp_sat` keep Eq. 4 itself too.
+It keeps the chain rule of `constraints`, for which bounds propagation is complete, so that no
+repair ever fails. `solver` is the same procedure in plain Python, with the paper's interface; it
+and `cp_sat` keep Eq. 4 itself too.
 """
 
 import itertools
@@ -11,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mcm.repair.kernel import FIX, NEAREST, SAMPLE, Links, RepairArrays, repair_many, tighten
+from learned_mapping.mcm.repair.kernel import (
+    FIX,
+    NEAREST,
+    SAMPLE,
+    Links,
+    RepairArrays,
+    repair_many,
+    tighten,
+)
 from learned_mapping.mcm.rules.constraints import check_chips
 from learned_mapping.mcm.rules.pins import chip_bounds, joined, parts_of
 from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph, Lists, longest_paths
@@ -19,16 +29,18 @@ from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph, Lists, l
 Repair = Callable[..., np.ndarray]
 """`repair_batch`, or `cp_sat.cp_sat_batch`, of one graph on a package."""
 MODES = {"sample": SAMPLE, "fix": FIX, "nearest": NEAREST}
-MAX_REDUCED_OPS = 20_000  # Above this many ops implied constraints are kept: finding them takes a bit per pair of ops.
+# Above this many ops implied constraints are kept: finding them takes a bit per pair of ops.
+MAX_REDUCED_OPS = 20_000
 MAX_REACH_ENTRIES = 20_000_000
-"""Entries of the table of what each anchor can reach; with more, only the anchors of longest paths are kept."""
+"""Entries of the table of what each anchor can reach; with more, only the anchors of longest paths
+are kept."""
 
 
 def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     """The arrays of a graph that the repair reads; computed once, used for every repair.
 
-    Where ops are fixed to chips, domains begin at what follows from them (`pins.chip_bounds`), and the parts of a graph
-    of several are joined first. Bounds are as complete as without.
+    Where ops are fixed to chips, domains begin at what follows from them (`pins.chip_bounds`), and
+    the parts of a graph of several are joined first. Bounds are as complete as without.
 
     Raises:
       InputError: no partition has every fixed op on its chip, or a graph with groups.
@@ -38,24 +50,42 @@ def repair_arrays(graph: ComputationGraph) -> RepairArrays:
     lows, highs = chip_bounds(graph)
     n, order = graph.num_ops, graph.topological_order
     producers, successors = graph.op_producers, graph.op_consumers
-    after, near = _without_implied(successors, order) if n <= MAX_REDUCED_OPS else (successors, successors)
+    after, near = (
+        _without_implied(successors, order) if n <= MAX_REDUCED_OPS else (successors, successors)
+    )
     depth = longest_paths(successors, order[::-1])
     component = parts_of(graph)
     sizes = np.bincount(component)
     in_main = component == max(
         range(len(sizes)),
-        key=lambda c: (highs[component == c].min() < MAX_CHIPS, depth[component == c].max(), sizes[c], -c),
+        key=lambda c: (
+            highs[component == c].min() < MAX_CHIPS,
+            depth[component == c].max(),
+            sizes[c],
+            -c,
+        ),
     )
     anchors = np.flatnonzero(in_main & np.array([not before for before in producers]) & (lows == 0))
-    anchors = np.sort(anchors[np.argsort(-depth[anchors], kind="stable")][: max(1, MAX_REACH_ENTRIES // n)])
+    anchors = np.sort(
+        anchors[np.argsort(-depth[anchors], kind="stable")][: max(1, MAX_REACH_ENTRIES // n)]
+    )
     before = _links(_reversed(after), near)
-    # The largest chip of each op when an anchor has chip 0, negated: one more along an edge, none against it.
+    # The largest chip of each op when an anchor has chip 0, negated: one more along an edge, none
+    # against it.
     reach = np.full((len(anchors), n + 1), -n, np.int32)
     reach[:, n] = 1
     for anchor, row in zip(anchors.tolist(), reach):
         tighten(before, anchor, 0, row, np.empty((2, n), np.uint32))
     np.negative(reach, out=reach)
-    return RepairArrays(_links(after, _reversed(near)), before, in_main, anchors.astype(np.int32), reach, lows, -highs)
+    return RepairArrays(
+        _links(after, _reversed(near)),
+        before,
+        in_main,
+        anchors.astype(np.int32),
+        reach,
+        lows,
+        -highs,
+    )
 
 
 def repair_batch(
@@ -69,7 +99,8 @@ def repair_batch(
     weights: np.ndarray | None = None,
     order: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Repairs a batch: Algorithm 1 (``sample``) or 2 (``fix``) of paper 2; ``nearest`` takes the chip nearest to y.
+    """Repairs a batch: Algorithm 1 (``sample``) or 2 (``fix``) of paper 2; ``nearest`` takes the
+    chip nearest to y.
 
     Args:
       arrays: from `repair_arrays`.
@@ -97,14 +128,30 @@ def repair_batch(
         raise InputError("weights", "", f"mode {mode!r} takes none")
     size = max(len(y), len(p), 1) if count is None else count
     out = np.empty((size, n), np.int32)
-    repair_many(arrays, chips, MODES[mode], y, p, np.zeros(0, np.int32) if order is None else order, rng, out)
+    repair_many(
+        arrays,
+        chips,
+        MODES[mode],
+        y,
+        p,
+        np.zeros(0, np.int32) if order is None else order,
+        rng,
+        out,
+    )
     return out
 
 
-def batch_arguments(n: int, chips: int, candidates: Any, weights: Any, order: Any) -> tuple[Any, Any, Any]:
-    """Candidates [K, N] int32, weights [M, N, C] float64, K or M 0 where there are none, and an order [N] int32 or
-    None; raises `InputError` for shapes that do not fit, and for an order that has not every op once."""
-    y = np.zeros((0, n), np.int32) if candidates is None else np.atleast_2d(np.asarray(candidates, np.int32))
+def batch_arguments(
+    n: int, chips: int, candidates: Any, weights: Any, order: Any
+) -> tuple[Any, Any, Any]:
+    """Candidates [K, N] int32, weights [M, N, C] float64, K or M 0 where there are none, and an
+    order [N] int32 or None; raises `InputError` for shapes that do not fit, and for an order that
+    has not every op once."""
+    y = (
+        np.zeros((0, n), np.int32)
+        if candidates is None
+        else np.atleast_2d(np.asarray(candidates, np.int32))
+    )
     p = np.zeros((0, n, chips)) if weights is None else np.asarray(weights, np.float64)
     if y.shape[1:] != (n,):
         raise InputError("candidates", "", f"shape {y.shape}, expected (..., {n})")
@@ -116,10 +163,11 @@ def batch_arguments(n: int, chips: int, candidates: Any, weights: Any, order: An
 
 
 def _without_implied(successors: Lists, order: np.ndarray) -> tuple[Lists, Lists]:
-    """Edges that carry f(u) <= f(v), and those that carry f(v) <= f(u) + 1, without what others imply.
+    """Edges that carry f(u) <= f(v), and those that carry f(v) <= f(u) + 1, without what others
+    imply.
 
-    The first are the transitive reduction. In the second, (u, v) is implied by another edge (a, b) where a path leads
-    from a to u and one from v to b: f(v) <= f(b) <= f(a) + 1 <= f(u) + 1.
+    The first are the transitive reduction. In the second, (u, v) is implied by another edge (a, b)
+    where a path leads from a to u and one from v to b: f(v) <= f(b) <= f(a) + 1 <= f(u) + 1.
     """
     mine = [sum(1 << v for v in targets) for targets in successors]
     below = [0] * len(successors)  # ops behind each op, as bits
@@ -151,7 +199,9 @@ def _reversed(lists: Lists) -> Lists:
 
 def _links(same: Lists, onward: Lists) -> Links:
     n = len(same)
-    rows = [list(itertools.zip_longest(*pair, fillvalue=n)) or [(n, n)] for pair in zip(same, onward)]
+    rows = [
+        list(itertools.zip_longest(*pair, fillvalue=n)) or [(n, n)] for pair in zip(same, onward)
+    ]
     more = [row for links in rows for row in links[1:]]
     offsets = n + np.cumsum([0] + [len(links) - 1 for links in rows])
     table = np.array([links[0] for links in rows] + more, np.uint32)

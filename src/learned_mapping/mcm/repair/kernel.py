@@ -1,6 +1,8 @@
-"""The compiled repair: Algorithms 1 and 2 of paper 2 with their propagation, for a batch of partitions at a time.
+"""The compiled repair: Algorithms 1 and 2 of paper 2 with their propagation, for a batch of
+partitions at a time.
 
-`solver` holds the plain version of the same procedure; a test holds one to the other, random number by random number.
+`solver` holds the plain version of the same procedure; a test holds one to the other, random number
+by random number.
 """
 
 from typing import NamedTuple
@@ -9,14 +11,17 @@ import numpy as np
 from numba import njit
 
 SAMPLE, FIX, NEAREST = 0, 1, 2
-"""Modes: Algorithm 1; Algorithm 2; the chip of the domain nearest to the candidate's, which draws nothing."""
+"""Modes: Algorithm 1; Algorithm 2; the chip of the domain nearest to the candidate's, which draws
+nothing."""
 
 
 class Links(NamedTuple):
-    """The consequences when the bound of op u rises, without what others imply, for rows k = u and those from N on.
+    """The consequences when the bound of op u rises, without what others imply, for rows k = u and
+    those from N on.
 
-    Op u has row u and the rows ``offsets[u]:offsets[u + 1]``; an entry of N stands for no op. Numbers of ops are
-    unsigned here and below: an index that can be negative costs the compiled loops half their speed.
+    Op u has row u and the rows ``offsets[u]:offsets[u + 1]``; an entry of N stands for no op.
+    Numbers of ops are unsigned here and below: an index that can be negative costs the compiled
+    loops half their speed.
     """
 
     offsets: np.ndarray  # [N + 1] uint32, from N to R.
@@ -27,12 +32,18 @@ class Links(NamedTuple):
 class RepairArrays(NamedTuple):
     """A graph as the kernels read it."""
 
-    after: Links  # For the smallest chips: f(v) >= f(u) along an edge u -> v, f(u) >= f(v) - 1 against it.
-    before: Links  # For the largest, negated: -f(u) >= -f(v) against an edge, -f(v) >= -f(u) - 1 along it.
-    in_main: np.ndarray  # [N] bool, whether an op is in the main component, the one that can reach most chips.
-    anchors: np.ndarray  # [S] int32, sources of the main component that can have chip 0: one of them has (Eq. 3).
-    anchor_reach: np.ndarray  # [S, N + 1] int32, the largest chip each op can have when the anchor has chip 0.
-    lows: np.ndarray  # [N] int32, the smallest chip of each op by the ops that are fixed to one; 0 where none is.
+    # For the smallest chips: f(v) >= f(u) along an edge u -> v, f(u) >= f(v) - 1 against it.
+    after: Links
+    # For the largest, negated: -f(u) >= -f(v) against an edge, -f(v) >= -f(u) - 1 along it.
+    before: Links
+    # [N] bool, whether an op is in the main component, the one that can reach most chips.
+    in_main: np.ndarray
+    # [S] int32, sources of the main component that can have chip 0: one of them has (Eq. 3).
+    anchors: np.ndarray
+    # [S, N + 1] int32, the largest chip each op can have when the anchor has chip 0.
+    anchor_reach: np.ndarray
+    # [N] int32, the smallest chip of each op by the ops that are fixed to one; 0 where none is.
+    lows: np.ndarray
     drops: np.ndarray  # [N] int32, the same of the largest, negated.
 
 
@@ -40,15 +51,18 @@ class Workspace(NamedTuple):
     """Scratch of one repair after another: N ops, S anchors."""
 
     order: np.ndarray  # [N] uint32, T of the algorithms.
-    lows: np.ndarray  # [N + 1] int32, the smallest chip of each op's domain; at the end a bound nothing raises.
-    drops: np.ndarray  # [N + 1] int32, the same of the largest, negated: a smaller domain raises both.
+    # [N + 1] int32, the smallest chip of each op's domain; at the end a bound nothing raises.
+    lows: np.ndarray
+    # [N + 1] int32, the same of the largest, negated: a smaller domain raises both.
+    drops: np.ndarray
     queue: np.ndarray  # [2, N] uint32.
     alive: np.ndarray  # [S] int32, anchors that can still have chip 0.
 
 
 @njit(cache=True)
 def tighten(links, op, value, bounds, queue):
-    """bounds[op] = value, and what follows from it along `links`; `bounds` is `lows` or `drops`, `queue` scratch.
+    """bounds[op] = value, and what follows from it along `links`; `bounds` is `lows` or `drops`,
+    `queue` scratch.
 
     Levels of equal value one by one, so that no op changes twice.
     """
@@ -96,7 +110,8 @@ def shuffle(order, rng):
 
 @njit(cache=True)
 def draw(low, high, u, weights, rng):
-    """A chip in low..high for op u by its `weights` [N, C] there; uniform where there are none or only zeros."""
+    """A chip in low..high for op u by its `weights` [N, C] there; uniform where there are none or
+    only zeros."""
     if low == high:
         return low
     r = rng.random()
@@ -121,8 +136,9 @@ def draw(low, high, u, weights, rng):
 def chain_repair(arrays, chips, mode, candidate, weights, rng, out, work):
     """One repair under the chain rule; `out` [N] receives the partition. Never fails.
 
-    Bounds propagation is complete for difference constraints, and Eq. 3 is a set of alternatives (some anchor on chip
-    0) of which at least one always stays open: an op's domain ends at the largest chip any open anchor allows.
+    Bounds propagation is complete for difference constraints, and Eq. 3 is a set of alternatives
+    (some anchor on chip 0) of which at least one always stays open: an op's domain ends at the
+    largest chip any open anchor allows.
     """
     n, lows, drops, alive = len(out), work.lows, work.drops, work.alive
     for v in range(n):
@@ -190,11 +206,16 @@ def repair_many(arrays, chips, mode, candidates, weights, order, rng, out):
     """
     n = out.shape[1]
     work = Workspace(
-        np.arange(n).astype(np.uint32), np.full(n + 1, chips, np.int32), np.full(n + 1, chips, np.int32),
-        np.empty((2, n), np.uint32), np.empty(len(arrays.anchors), np.int32),
-    )  # fmt: skip
+        np.arange(n).astype(np.uint32),
+        np.full(n + 1, chips, np.int32),
+        np.full(n + 1, chips, np.int32),
+        np.empty((2, n), np.uint32),
+        np.empty(len(arrays.anchors), np.int32),
+    )
     for b in range(len(out)):
-        candidate = candidates[b % len(candidates)] if len(candidates) > 0 else np.empty(0, np.int32)
+        candidate = (
+            candidates[b % len(candidates)] if len(candidates) > 0 else np.empty(0, np.int32)
+        )
         row_weights = weights[b % len(weights)] if len(weights) > 0 else np.empty((0, 0))
         if len(order) > 0:
             work.order[:] = order

@@ -1,5 +1,5 @@
-"""The plain constraint solver of paper 2: `get_domain`, `set_domain`, backtracking; SAMPLE and FIX on top, and FIX told
-decision by decision."""
+"""The plain constraint solver of paper 2: `get_domain`, `set_domain`, backtracking; SAMPLE and FIX
+on top, and FIX told decision by decision."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,15 +14,21 @@ from learned_mapping.programs.graph import ComputationGraph
 class ConstraintSolver:
     """The plain engine: domains of N variables over C chips, with the interface of Section 4.2.
 
-    A domain is an interval under the chain rule, a set under Eq. 4. `set_domain` propagates to a fixed point and
-    undoes decisions that turn out impossible. Written for reading and for tests, not for speed.
+    A domain is an interval under the chain rule, a set under Eq. 4. `set_domain` propagates to a
+    fixed point and undoes decisions that turn out impossible. Written for reading and for tests,
+    not for speed.
 
     Args:
       fixed: [N] the chip an op has to have, -1 for any; None where all are free.
     """
 
     def __init__(
-        self, num_ops: int, op_edges: np.ndarray, chips: int, strength: str = "chain", fixed: np.ndarray | None = None
+        self,
+        num_ops: int,
+        op_edges: np.ndarray,
+        chips: int,
+        strength: str = "chain",
+        fixed: np.ndarray | None = None,
     ):
         check_chips(chips)
         self._strength = check_strength(strength)
@@ -43,8 +49,9 @@ class ConstraintSolver:
     def set_domain(self, op: int, chips: Sequence[int]) -> int:
         """Restricts an op to `chips` and propagates; returns how many decisions now stand.
 
-        Usually one more than before. Where the restriction is impossible it is removed from the op's domain instead,
-        and decisions are undone until the rest is possible: then it returns fewer.
+        Usually one more than before. Where the restriction is impossible it is removed from the
+        op's domain instead, and decisions are undone until the rest is possible: then it returns
+        fewer.
         """
         saved = [set(d) for d in self._domains]
         self._trail.append((op, set(chips), saved))
@@ -69,7 +76,11 @@ class ConstraintSolver:
             changed = False
             for u, v in self._edges:
                 for a, b, sign in ((u, v, 1), (v, u, -1)):
-                    keep = {c for c in domains[b] if any(0 <= sign * (c - other) <= most for other in domains[a])}
+                    keep = {
+                        c
+                        for c in domains[b]
+                        if any(0 <= sign * (c - other) <= most for other in domains[a])
+                    }
                     if keep != domains[b]:
                         domains[b] &= keep
                         changed = True
@@ -91,7 +102,8 @@ class ConstraintSolver:
 def sample_repair(
     solver: ConstraintSolver, order: Sequence[int], weights: np.ndarray, rng: np.random.Generator
 ) -> list[int]:
-    """Algorithm 1 as printed: [N] chips, each op in `order` drawn from its row of `weights` within its domain."""
+    """Algorithm 1 as printed: [N] chips, each op in `order` drawn from its row of `weights` within
+    its domain."""
     i = 0
     while i < len(order):
         domain = solver.get_domain(order[i])
@@ -100,9 +112,13 @@ def sample_repair(
 
 
 def fix_repair(
-    solver: ConstraintSolver, order: Sequence[int], candidate: Sequence[int], rng: np.random.Generator
+    solver: ConstraintSolver,
+    order: Sequence[int],
+    candidate: Sequence[int],
+    rng: np.random.Generator,
 ) -> list[int]:
-    """Algorithm 2 as printed: candidates are kept where their domain allows, the rest is filled in at random."""
+    """Algorithm 2 as printed: candidates are kept where their domain allows, the rest is filled in
+    at random."""
     n, i = len(order), 0
     while i < 2 * n:
         op = order[i % n]
@@ -117,7 +133,8 @@ def fix_repair(
 
 
 def _draw(domain: Sequence[int], weights: np.ndarray | None, rng: np.random.Generator) -> int:
-    """A chip of the domain by its weight, uniform where there is none; takes one random number unless it is alone."""
+    """A chip of the domain by its weight, uniform where there is none; takes one random number
+    unless it is alone."""
     if len(domain) == 1:
         return domain[0]
     r = rng.random()
@@ -133,7 +150,8 @@ def _draw(domain: Sequence[int], weights: np.ndarray | None, rng: np.random.Gene
 
 
 KEPT, LEFT, DRAWN = "kept", "left", "drawn"
-"""The fates of an op: its candidate chip is taken; that chip is not in its domain, so it waits; a chip is drawn."""
+"""The fates of an op: its candidate chip is taken; that chip is not in its domain, so it waits; a
+chip is drawn."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +159,8 @@ class Step:
     """One call of ``set_domain``."""
 
     op: int
-    decision: int  # i of the algorithm, from 0: below N candidates are kept, from N on the rest is drawn.
+    # i of the algorithm, from 0: below N candidates are kept, from N on the rest is drawn.
+    decision: int
     kind: str  # `KEPT`, `LEFT` or `DRAWN`.
     chips: tuple[int, ...]  # What its domain was restricted to; empty where it had none left.
     before: tuple[tuple[int, ...], ...]  # [N] domains, ascending, before the call.
@@ -154,7 +173,9 @@ class Step:
 class _TracingSolver(ConstraintSolver):
     """The plain engine, which notes what every call of ``set_domain`` does."""
 
-    def __init__(self, graph: ComputationGraph, chips: int, strength: str, candidate: Sequence[int]):
+    def __init__(
+        self, graph: ComputationGraph, chips: int, strength: str, candidate: Sequence[int]
+    ):
         super().__init__(graph.num_ops, graph.op_edges, chips, strength, graph.op_chip)
         self.steps: list[Step] = []
         self._candidate, self._standing = candidate, []
@@ -165,14 +186,22 @@ class _TracingSolver(ConstraintSolver):
 
     def set_domain(self, op: int, chips: Sequence[int]) -> int:
         before, decision, allowed = self._seen, len(self._standing), tuple(sorted(chips))
-        kind = DRAWN if decision >= len(before) else KEPT if self._candidate[op] in before[op] else LEFT
+        kind = (
+            DRAWN
+            if decision >= len(before)
+            else KEPT
+            if self._candidate[op] in before[op]
+            else LEFT
+        )
         standing = super().set_domain(op, chips)
         self._standing.append((op, allowed))
         taken_back = self._standing[standing:]
         del self._standing[standing:]
         self._seen = self._all_domains()
         blamed = taken_back[0] if taken_back else None
-        self.steps.append(Step(op, decision, kind, allowed, before, self._seen, len(taken_back), blamed))
+        self.steps.append(
+            Step(op, decision, kind, allowed, before, self._seen, len(taken_back), blamed)
+        )
         return standing
 
 

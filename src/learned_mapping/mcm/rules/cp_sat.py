@@ -1,8 +1,9 @@
-"""The rules of `constraints` as a CP-SAT model, for repair by a general solver, and the fastest partition
-that it finds.
+"""The rules of `constraints` as a CP-SAT model, for repair by a general solver, and the fastest
+partition that it finds.
 
-y[u, c] says f(u) >= c (y[u, 0] is true), so that f(u) = c is y[u, c] - y[u, c + 1] and all rules are linear or clauses.
-It is a second, independent statement of the rules, which the tests hold the compiled engine to.
+y[u, c] says f(u) >= c (y[u, 0] is true), so that f(u) = c is y[u, c] - y[u, c + 1] and all rules
+are linear or clauses. It is a second, independent statement of the rules, which the tests hold the
+compiled engine to.
 """
 
 import time
@@ -21,7 +22,8 @@ MAX_VARIABLES = 400_000
 PRESOLVE_S = 0.5
 """Seconds for which the solver's presolve may not look at its clock."""
 PRESOLVE_SHARE = 3.0
-"""So many times as long as making a model it takes until the solver finds anything: with less it is not asked."""
+"""So many times as long as making a model it takes until the solver finds anything: with less it is
+not asked."""
 
 
 def is_small_enough(graph: ComputationGraph, chips: int) -> bool:
@@ -40,16 +42,27 @@ class Rules:
       LateError: it could not be made by `deadline`, of `time.perf_counter`.
     """
 
-    def __init__(self, graph: ComputationGraph, chips: int, strength: str, deadline: float = np.inf):
+    def __init__(
+        self, graph: ComputationGraph, chips: int, strength: str, deadline: float = np.inf
+    ):
         check_chips(chips)
         check_strength(strength)
         if not is_small_enough(graph, chips):
             size = f"{graph.num_ops} ops on {chips} chips"
-            raise InputError("cp-sat", "", f"{size}: at most {MAX_VARIABLES} variables are supported")
-        self.model, self.chips, self.graph, self._deadline = cp_model.CpModel(), chips, graph, deadline
+            raise InputError(
+                "cp-sat", "", f"{size}: at most {MAX_VARIABLES} variables are supported"
+            )
+        self.model, self.chips, self.graph, self._deadline = (
+            cp_model.CpModel(),
+            chips,
+            graph,
+            deadline,
+        )
         n, edges = graph.num_ops, graph.op_edges.tolist()
         new = self.model.new_bool_var
-        self.at_least: list[list[Any]] = [[1, *(new("") for _ in range(1, chips)), 0] for _ in range(n)]
+        self.at_least: list[list[Any]] = [
+            [1, *(new("") for _ in range(1, chips)), 0] for _ in range(n)
+        ]
         self.on = [[new("") for _ in range(chips)] for _ in range(n)]
         for u in range(n):
             self.hurry()
@@ -112,9 +125,17 @@ class Rules:
         status = run(solver, self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return CpSatOutcome(None, 0.0, solver.best_objective_bound, False)
-        chosen = [[c for c in range(self.chips) if solver.value(self.on[u][c])][0] for u in range(self.graph.num_ops)]
+        chosen = [
+            [c for c in range(self.chips) if solver.value(self.on[u][c])][0]
+            for u in range(self.graph.num_ops)
+        ]
         assignment = np.array(chosen, np.int32)
-        return CpSatOutcome(assignment, solver.objective_value, solver.best_objective_bound, status == cp_model.OPTIMAL)
+        return CpSatOutcome(
+            assignment,
+            solver.objective_value,
+            solver.best_objective_bound,
+            status == cp_model.OPTIMAL,
+        )
 
 
 COARSE = 1000.0
@@ -138,10 +159,12 @@ def fastest_partition(
     seed: int = 0,
     start: np.ndarray | None = None,
 ) -> CpSatOutcome:
-    """The partition of least runtime; value and bound in seconds, to a billionth of the graph's total time.
+    """The partition of least runtime; value and bound in seconds, to a billionth of the graph's
+    total time.
 
     Args:
-      effort: limit in the solver's own units of work, of about a second each; the same result everywhere.
+      effort: limit in the solver's own units of work, of about a second each; the same result
+        everywhere.
       seconds: limit in seconds instead, the making of the model included.
       start: a valid partition [N] to start from.
     """
@@ -157,15 +180,20 @@ def fastest_partition(
         if left < PRESOLVE_SHARE * (seconds - left):
             return CpSatOutcome(None, 0.0, 0.0, False)
     outcome = rules.solve(effort, left, seed)
-    rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)  # no chip adds up more times: off by no more
-    return outcome._replace(value=outcome.value * unit, bound=max(outcome.bound - rounded, 0.0) * unit)
+    # no chip adds up more times: off by no more
+    rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)
+    return outcome._replace(
+        value=outcome.value * unit, bound=max(outcome.bound - rounded, 0.0) * unit
+    )
 
 
 def _model_of(model: ChipModel, start: np.ndarray | None, deadline: float) -> tuple[Rules, float]:
-    """The rules with the slowest chip's time to be made least, and its unit in seconds; raises `LateError`."""
+    """The rules with the slowest chip's time to be made least, and its unit in seconds; raises
+    `LateError`."""
     graph, chips = model.graph, model.package.chips
     rules = Rules(graph, chips, "chain", deadline)
-    most = np.inf if start is None else model.runtime(start)  # no better partition sends a tensor that takes longer
+    # no better partition sends a tensor that takes longer
+    most = np.inf if start is None else model.runtime(start)
     consumed = [len(graph.consumers(tensor)) > 0 for tensor in range(graph.num_tensors)]
     work, sent = float(model.op_seconds.sum()), model.tensor_seconds
     total, useful = work + float(sent.sum()), work + float(np.minimum(sent[consumed], most).sum())

@@ -1,8 +1,10 @@
-"""Cutting an order of the ops into as many runs as there are chips, evenly by what each op is taken to cost.
+"""Cutting an order of the ops into as many runs as there are chips, evenly by what each op is taken
+to cost.
 
-Costs need not be those of the model: perturbed, they give *near-balanced* random partitions; corrected class by class,
-they are what `class_search` searches over. Uniform distributions leave some chip far too much work, so
-searches also begin about the even cut s of the model's own costs, with the distribution
+Costs need not be those of the model: perturbed, they give *near-balanced* random partitions;
+corrected class by class, they are what `class_search` searches over. Uniform distributions leave
+some chip far too much work, so searches also begin about the even cut s of the model's own costs,
+with the distribution
 
     p_i(c) ∝ exp(-λ |c - s_i|),    λ = log(2 N / m),
 
@@ -20,14 +22,17 @@ from learned_mapping.programs.graph import late_order, random_order
 
 BISECTIONS = 50
 SPREAD = (0.1, 0.5)
-"""Standard deviations of the logarithm of perturbed costs: from nearly balanced partitions to some twice as slow."""
+"""Standard deviations of the logarithm of perturbed costs: from nearly balanced partitions to some
+twice as slow."""
 MOVED = 10.0
-"""m. On training graphs, with 10 most samples differ from the start and keep over 0.95 of its throughput; with 20 on
-some graphs a third is lost, with 2 most samples are the start again."""
+"""m. On training graphs, with 10 most samples differ from the start and keep over 0.95 of its
+throughput; with 20 on some graphs a third is lost, with 2 most samples are the start again."""
 MOST_MOVED = 0.5  # m is at most this share of the ops.
-POPULATION, ELITE = 20, 5  # Partitions of a batch of `class_search`, and of those the best, which make the next one.
+# Partitions of a batch of `class_search`, and of those the best, which make the next one.
+POPULATION, ELITE = 20, 5
 CLASS_STD, LEAST_CLASS_STD = 0.4, 0.05
-"""Standard deviations of the logarithm of a class's factor: at the start of `class_search`, and at least."""
+"""Standard deviations of the logarithm of a class's factor: at the start of `class_search`, and at
+least."""
 
 
 @njit(cache=True)
@@ -45,7 +50,8 @@ def filled(seconds, cap):
 
 @njit(cache=True)
 def _even_runs(seconds, chips, bisections):
-    """[N] at most `chips` runs, the heaviest as light as runs of this order can be, to a bisection's precision."""
+    """[N] at most `chips` runs, the heaviest as light as runs of this order can be, to a
+    bisection's precision."""
     low, high = max(seconds.max(), seconds.sum() / chips), seconds.sum()
     if filled(seconds, low)[-1] < chips:
         return filled(seconds, low)
@@ -58,8 +64,11 @@ def _even_runs(seconds, chips, bisections):
     return filled(seconds, high)
 
 
-def even_cut(seconds: np.ndarray, order: np.ndarray, arrays: RepairArrays, chips: int) -> np.ndarray:
-    """[N] int32: the order cut so that the costliest chip costs least, repaired to the nearest valid partition.
+def even_cut(
+    seconds: np.ndarray, order: np.ndarray, arrays: RepairArrays, chips: int
+) -> np.ndarray:
+    """[N] int32: the order cut so that the costliest chip costs least, repaired to the nearest
+    valid partition.
 
     Args:
       seconds: [N] what each op is taken to cost, links not counted.
@@ -68,7 +77,9 @@ def even_cut(seconds: np.ndarray, order: np.ndarray, arrays: RepairArrays, chips
     candidate = np.empty(len(order), np.int32)
     candidate[order] = _even_runs(np.asarray(seconds, np.float64)[order], chips, BISECTIONS)
     unused = np.random.default_rng(0)
-    return repair_batch(arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order)[0]
+    return repair_batch(
+        arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order
+    )[0]
 
 
 def balanced_start(model: ChipModel, arrays: RepairArrays) -> np.ndarray:
@@ -83,12 +94,17 @@ def log_weights(start: np.ndarray, chips: int, moved: float = MOVED) -> np.ndarr
 
 
 def near_balanced(
-    model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, count: int, spread: tuple[float, float] = SPREAD
+    model: ChipModel,
+    arrays: RepairArrays,
+    rng: np.random.Generator,
+    count: int,
+    spread: tuple[float, float] = SPREAD,
 ) -> np.ndarray:
     """[B, N] int32 random valid partitions whose chips have about equal work.
 
-    Each is the even cut of a random topological order by perturbed costs: those of the model, times exp(s z), z
-    standard normal for each op, s the partition's own, drawn log-uniformly from `spread`.
+    Each is the even cut of a random topological order by perturbed costs: those of the model, times
+    exp(s z), z standard normal for each op, s the partition's own, drawn log-uniformly from
+    `spread`.
     """
     graph, chips = model.graph, model.package.chips
     partitions = np.empty((count, graph.num_ops), np.int32)
@@ -110,14 +126,18 @@ class Start:
     def __init__(self, model: ChipModel, arrays: RepairArrays, follow: float = 0.0):
         self._model, self._arrays, self.follow = model, arrays, follow
 
-    def draw(self, rng: np.random.Generator, count: int, best: np.ndarray | None = None) -> np.ndarray:
+    def draw(
+        self, rng: np.random.Generator, count: int, best: np.ndarray | None = None
+    ) -> np.ndarray:
         """[B, N] int32, where each of `count` samples begins."""
         following = 0 if best is None else round(self.follow * count)
         drawn = near_balanced(self._model, self._arrays, rng, count - following)
         return drawn if not following else np.concatenate([np.tile(best, (following, 1)), drawn])
 
 
-def balanced_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+def balanced_search(
+    model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget
+) -> np.ndarray:
     """[N] int32, the fastest of as many near-balanced partitions as the budget allows."""
     best = np.zeros(model.graph.num_ops, np.int32)
     while not budget.spent():
@@ -127,8 +147,11 @@ def balanced_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Gener
     return best
 
 
-def class_search(model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-    """[N] int32, the partition that measured best: a factor per class of ops (`chip_package.op_classes`), cut evenly.
+def class_search(
+    model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget
+) -> np.ndarray:
+    """[N] int32, the partition that measured best: a factor per class of ops
+    (`chip_package.op_classes`), cut evenly.
 
     Begins with the model's own costs; every batch's distribution is that of the elite before.
     """

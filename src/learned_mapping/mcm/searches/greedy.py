@@ -1,7 +1,9 @@
-"""Two greedy rules that fill chips one after another. What a learner is compared with decides how good it looks.
+"""Two greedy rules that fill chips one after another. What a learner is compared with decides how
+good it looks.
 
-The paper compares with "a greedy algorithm" of O(N) from a production compiler and says no more. `naive_greedy` is the
-simplest rule of that description; `careful_greedy` is what a rule can do without a search over partitions.
+The paper compares with "a greedy algorithm" of O(N) from a production compiler and says no more.
+`naive_greedy` is the simplest rule of that description; `careful_greedy` is what a rule can do
+without a search over partitions.
 """
 
 import numpy as np
@@ -17,35 +19,50 @@ BISECTIONS = 40
 
 
 def naive_greedy(model: ChipModel, arrays: RepairArrays | None = None) -> np.ndarray:
-    """[N] int32: in topological order, each chip is filled up to total / C; what is left over goes to the last chip.
+    """[N] int32: in topological order, each chip is filled up to total / C; what is left over goes
+    to the last chip.
 
-    Transfers are not looked at. Where the fill breaks the chain rule an op takes the nearest chip its domain allows.
+    Transfers are not looked at. Where the fill breaks the chain rule an op takes the nearest chip
+    its domain allows.
     """
     graph, order, chips = model.graph, model.graph.topological_order, model.package.chips
     candidate = np.empty(graph.num_ops, np.int32)
-    candidate[order] = np.minimum(filled(model.op_seconds[order], model.op_seconds.sum() / chips), chips - 1)
+    candidate[order] = np.minimum(
+        filled(model.op_seconds[order], model.op_seconds.sum() / chips), chips - 1
+    )
     arrays, unused = repair_arrays(graph) if arrays is None else arrays, np.random.default_rng(0)
-    return repair_batch(arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order)[0]
+    return repair_batch(
+        arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order
+    )[0]
 
 
 def careful_greedy(model: ChipModel) -> np.ndarray:
-    """[N] int32: the smallest cap, by bisection, under which filling chips in as-late-as-possible order succeeds.
+    """[N] int32: the smallest cap, by bisection, under which filling chips in as-late-as-possible
+    order succeeds.
 
-    Every chip first takes what the chain rule demands: the consumers of the chip before and all that precedes them.
-    Then it takes ops as long as its time, both links included, can stay within the cap, and stops where it did last.
-    Where the graph has several parts that no edge joins, the parts one after the other are tried too, and the best
-    counts: side by side they would go over the same few chips. Always valid: at the least the whole graph on chip 0.
-    Where ops are fixed, every op waits for the first chip that it can have and is demanded on the last; where no fill
-    succeeds so, the even cut takes its place.
+    Every chip first takes what the chain rule demands: the consumers of the chip before and all
+    that precedes them. Then it takes ops as long as its time, both links included, can stay within
+    the cap, and stops where it did last. Where the graph has several parts that no edge joins, the
+    parts one after the other are tried too, and the best
+    counts: side by side they would go over the same few chips. Always valid: at the least the whole
+    graph on chip 0. Where ops are fixed, every op waits for the first chip that it can have and is
+    demanded on the last; where no fill succeeds so, the even cut takes its place.
     """
     ways = ((late_order(model.graph), None), *_part_by_part(model))
-    assignments = [assignment for way in ways if (assignment := _smallest_cap(model, *way)) is not None]
-    return min(assignments, key=model.runtime) if assignments else balanced_start(model, repair_arrays(model.graph))
+    assignments = [
+        assignment for way in ways if (assignment := _smallest_cap(model, *way)) is not None
+    ]
+    return (
+        min(assignments, key=model.runtime)
+        if assignments
+        else balanced_start(model, repair_arrays(model.graph))
+    )
 
 
 def _part_by_part(model: ChipModel) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """Ways to fill part by part: a late order [N] of the parts by their time, and the part [N] of each op where a chip
-    is not to begin another; none for a whole graph. An op alone is no part: it fits anywhere.
+    """Ways to fill part by part: a late order [N] of the parts by their time, and the part [N] of
+    each op where a chip is not to begin another; none for a whole graph. An op alone is no part: it
+    fits anywhere.
     """
     graph = model.graph
     part = parts_of(graph)
@@ -56,9 +73,11 @@ def _part_by_part(model: ChipModel) -> list[tuple[np.ndarray, np.ndarray | None]
     return [(order, apart) for order in orders for apart in (None, part)]
 
 
-def _smallest_cap(model: ChipModel, order: np.ndarray, apart: np.ndarray | None) -> np.ndarray | None:
-    """[N] int32: the fill of chips in this topological order under the smallest cap for which it succeeds; None where,
-    with fixed ops, it never does."""
+def _smallest_cap(
+    model: ChipModel, order: np.ndarray, apart: np.ndarray | None
+) -> np.ndarray | None:
+    """[N] int32: the fill of chips in this topological order under the smallest cap for which it
+    succeeds; None where, with fixed ops, it never does."""
     graph, chips = model.graph, model.package.chips
     fill = _Fill(model, order, apart)
     total = float(model.op_seconds.sum())
@@ -93,7 +112,10 @@ class _Fill:
     def __init__(self, model: ChipModel, order: np.ndarray, apart: np.ndarray | None):
         graph = model.graph
         self._chips = model.package.chips
-        self._seconds, self._tensor_seconds = model.op_seconds.tolist(), model.tensor_seconds.tolist()
+        self._seconds, self._tensor_seconds = (
+            model.op_seconds.tolist(),
+            model.tensor_seconds.tolist(),
+        )
         self._before, self._behind = graph.op_producers, graph.op_consumers
         self._outputs, self._inputs = graph.op_outputs, graph.op_inputs
         self._uses = np.diff(graph.consumer_offsets).tolist()
@@ -107,7 +129,8 @@ class _Fill:
             self._due.setdefault(int(highs[op]), []).append(op)
 
     def under(self, cap: float) -> np.ndarray | None:
-        """A partition whose every chip stays within `cap` seconds, or None where this rule finds none."""
+        """A partition whose every chip stays within `cap` seconds, or None where this rule finds
+        none."""
         n = len(self._order)
         chip_of = [-1] * n
         open_uses = list(self._uses)
@@ -137,7 +160,9 @@ class _Fill:
             for op in self._order[position:]:
                 if chip_of[op] >= 0 or self._lows[op] > chip:
                     continue
-                if load + self._seconds[op] + arriving > cap or (ops and self._part[op] != self._part[ops[-1]]):
+                if load + self._seconds[op] + arriving > cap or (
+                    ops and self._part[op] != self._part[ops[-1]]
+                ):
                     break
                 take(op)
                 if load + arriving + cut <= cap:
@@ -159,8 +184,8 @@ class _Fill:
         return None
 
     def _demanded(self, previous: list[int], chip_of: list[int], due: list[int]) -> list[int]:
-        """Ops that are `due`, consumers of the ops in `previous` that have no chip yet, and all that precedes them, in
-        topological order."""
+        """Ops that are `due`, consumers of the ops in `previous` that have no chip yet, and all
+        that precedes them, in topological order."""
         missing: set[int] = set()
         stack = due + [v for u in previous for v in self._behind[u]]
         while stack:

@@ -1,12 +1,14 @@
-"""Single moves: what each op would be worth one chip lower or higher, all others staying; and the rule that makes them.
+"""Single moves: what each op would be worth one chip lower or higher, all others staying; and the
+rule that makes them.
 
-Throughput is 1 / max_d t_d, which most moves leave as it is. Its smooth surrogate is the p-norm of the chips' latencies
-over an even share of all work,
+Throughput is 1 / max_d t_d, which most moves leave as it is. Its smooth surrogate is the p-norm of
+the chips' latencies over an even share of all work,
 
     V(y) = -log (Σ_d (t_d / share)^p) / p,
 
-and Q_i(c') = V(y with op i on c') - V(y), for c' in {y_i - 1, y_i, y_i + 1} where the chain rule allows it. A move
-changes the ops' time of two chips and the traffic of one link, so each costs no more than the op has neighbours.
+and Q_i(c') = V(y with op i on c') - V(y), for c' in {y_i - 1, y_i, y_i + 1} where the chain rule
+allows it. A move changes the ops' time of two chips and the traffic of one link, so each costs no
+more than the op has neighbours.
 """
 
 from typing import NamedTuple
@@ -29,7 +31,8 @@ LEAST_GAIN = 1e-9
 
 
 class MoveArrays(NamedTuple):
-    """A graph on a package, as the kernels read it; entries of a list are those between two offsets."""
+    """A graph on a package, as the kernels read it; entries of a list are those between two
+    offsets."""
 
     seconds: np.ndarray  # [N] float64 of each op.
     producer_offsets: np.ndarray  # [N + 1] int64.
@@ -55,9 +58,12 @@ def move_arrays(model: ChipModel) -> MoveArrays:
     pairs = [array for table in lists for array in _offsets_and_entries(table)]
     uses = (graph.tensor_producer, graph.consumer_offsets, graph.edge_consumer)
     return MoveArrays(
-        np.asarray(model.op_seconds, np.float64), *pairs, *(np.asarray(table, np.int64) for table in uses),
-        np.asarray(model.tensor_seconds, np.float64), lows == highs,
-    )  # fmt: skip
+        np.asarray(model.op_seconds, np.float64),
+        *pairs,
+        *(np.asarray(table, np.int64) for table in uses),
+        np.asarray(model.tensor_seconds, np.float64),
+        lows == highs,
+    )
 
 
 def _offsets_and_entries(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +73,8 @@ def _offsets_and_entries(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True)
 def _change_of_link(arrays, y, op, side):
-    """The time by which the one link that a move crosses is busy longer: behind op's chip (side 1), before it (-1)."""
+    """The time by which the one link that a move crosses is busy longer: behind op's chip (side 1),
+    before it (-1)."""
     link, change = y[op] if side == 1 else y[op] - 1, 0.0
     for k in range(arrays.output_offsets[op], arrays.output_offsets[op + 1]):
         tensor, last = arrays.outputs[k], -1
@@ -117,29 +124,44 @@ def _moves(arrays, y, latencies, power, gains, allowed):
             gains[op, side + 1] = (np.log(total) - np.log(max(after, 1e-300))) / power
 
 
-def single_moves(arrays: MoveArrays, partition: np.ndarray, latencies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """([N, 3] float64 Q_i of y_i - 1, y_i, y_i + 1, [N, 3] bool whether the chain rule allows each).
+def single_moves(
+    arrays: MoveArrays, partition: np.ndarray, latencies: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """([N, 3] float64 Q_i of y_i - 1, y_i, y_i + 1, [N, 3] bool whether the chain rule allows
+    each).
 
     Args:
       partition: [N] a valid partition y.
       latencies: [C] seconds of each chip, of the model or as measured; not all 0.
     """
     gains, allowed = np.empty((len(partition), 3)), np.empty((len(partition), 3), bool)
-    _moves(arrays, np.asarray(partition, np.int64), np.asarray(latencies, np.float64), POWER, gains, allowed)
+    _moves(
+        arrays,
+        np.asarray(partition, np.int64),
+        np.asarray(latencies, np.float64),
+        POWER,
+        gains,
+        allowed,
+    )
     return gains, allowed
 
 
-def climb(model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-    """[N] int32, the fastest partition of climbs by the best single move, each from a near-balanced partition.
+def climb(
+    model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget
+) -> np.ndarray:
+    """[N] int32, the fastest partition of climbs by the best single move, each from a near-balanced
+    partition.
 
-    Every partition on the way is judged and is a sample: the rule that knows as much as a credit for each op tells.
+    Every partition on the way is judged and is a sample: the rule that knows as much as a credit
+      for each op tells.
     """
     moves, best = move_arrays(model), np.zeros(model.graph.num_ops, np.int32)
     while not budget.spent():
         partition = near_balanced(model, arrays, rng, 1)[0]
         while not budget.spent():
             throughput, latencies = model.judged(partition)
-            if budget.record(throughput if uses_prefix(partition) else 0.0):  # a move may leave chip 0 empty
+            # a move may leave chip 0 empty
+            if budget.record(throughput if uses_prefix(partition) else 0.0):
                 best = partition.copy()
             if not latencies.any():  # it cannot run, and tells nothing
                 break

@@ -1,8 +1,10 @@
-"""Random search and simulated annealing over distributions, as Section 5.1 of paper 2 describes them.
+"""Random search and simulated annealing over distributions, as Section 5.1 of paper 2 describes
+them.
 
-The state of the annealing is the matrix P of chip probabilities, uniform at first. Each iteration redraws the rows of a
-random set of ops, has the solver SAMPLE a valid partition, and accepts the new P by the partition's throughput. The
-paper names neither the size of the set, nor the new distributions, nor the temperatures.
+The state of the annealing is the matrix P of chip probabilities, uniform at first. Each iteration
+redraws the rows of a random set of ops, has the solver SAMPLE a valid partition, and accepts the
+new P by the partition's throughput. The paper names neither the size of the set, nor the new
+distributions, nor the temperatures.
 """
 
 from collections.abc import Callable
@@ -20,7 +22,9 @@ from learned_mapping.mcm.searches.even_cut import balanced_start, log_weights
 BATCH = 64
 
 
-def random_search(model: ChipModel, repair: Repair, rng: np.random.Generator, budget: Budget) -> np.ndarray:
+def random_search(
+    model: ChipModel, repair: Repair, rng: np.random.Generator, budget: Budget
+) -> np.ndarray:
     """[N] int32, the fastest of as many valid random partitions as the budget allows."""
     best = np.zeros(model.graph.num_ops, np.int32)
     while not budget.spent():
@@ -35,7 +39,8 @@ def random_search(model: ChipModel, repair: Repair, rng: np.random.Generator, bu
 def unconstrained_search(
     model: ChipModel, rng: np.random.Generator, budget: Budget
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """Uniform assignments without a solver, an invalid one worth nothing: [N] int32 the best, and how many are valid.
+    """Uniform assignments without a solver, an invalid one worth nothing: [N] int32 the best, and
+    how many are valid.
 
     Where none is valid the best is the last one tried, and invalid.
     """
@@ -53,20 +58,25 @@ def unconstrained_search(
 
 @dataclass(frozen=True)
 class AnnealingParameters:
-    """Chosen on the five validation graphs, by `builders.mcm_tuning`; `data/mcm/annealing.json` is the record."""
+    """Chosen on the five validation graphs, by `builders.mcm_tuning`; `data/mcm/annealing.json` is
+    the record."""
 
     redrawn: float = 0.2  # Share of the ops whose distribution an iteration redraws.
     concentration: float = 0.5
-    """Parameter of the symmetric Dirichlet distribution new rows come from; small ones favour few chips."""
-    start_temperature: float = 0.005  # Relative loss of throughput that is accepted with probability 1/e at the start.
+    """Parameter of the symmetric Dirichlet distribution new rows come from; small ones favour few
+    chips."""
+    # Relative loss of throughput that is accepted with probability 1/e at the start.
+    start_temperature: float = 0.005
     end_temperature: float = 0.001  # The same at the end of the budget; geometric between.
 
 
 @dataclass(frozen=True)
 class BalancedParameters:
-    """The parameters of `annealing_from_balance`; chosen on the five validation graphs, with the same record."""
+    """The parameters of `annealing_from_balance`; chosen on the five validation graphs, with the
+    same record."""
 
-    redrawn: float = 0.01  # Share of the ops that an iteration moves to a chip beside theirs, at least one.
+    # Share of the ops that an iteration moves to a chip beside theirs, at least one.
+    redrawn: float = 0.01
     moved: float = 3.0  # m of `even_cut`: about how many ops leave their chip before the repair.
     start_temperature: float = 0.005
     end_temperature: float = 0.001
@@ -97,13 +107,19 @@ def annealing(
 
 
 def annealing_from_balance(
-    model: ChipModel, arrays: RepairArrays, repair: Repair, rng: np.random.Generator, budget: Budget,
-    *, parameters: BalancedParameters = BalancedParameters(),
-) -> np.ndarray:  # fmt: skip
-    """[N] int32, the fastest partition sampled; the first sample is the even cut of the model's costs itself.
+    model: ChipModel,
+    arrays: RepairArrays,
+    repair: Repair,
+    rng: np.random.Generator,
+    budget: Budget,
+    *,
+    parameters: BalancedParameters = BalancedParameters(),
+) -> np.ndarray:
+    """[N] int32, the fastest partition sampled; the first sample is the even cut of the model's
+    costs itself.
 
-    The state is the partition accepted last. Each iteration moves some of its ops to a chip beside theirs and has the
-    solver SAMPLE about that, with the distributions of `even_cut`.
+    The state is the partition accepted last. Each iteration moves some of its ops to a chip beside
+    theirs and has the solver SAMPLE about that, with the distributions of `even_cut`.
     """
     chips, n = model.package.chips, model.graph.num_ops
     count = max(1, round(parameters.redrawn * n))
@@ -126,10 +142,11 @@ def _anneal(
     start: np.ndarray | None,
     parameters: AnnealingParameters | BalancedParameters,
 ) -> np.ndarray:
-    """Annealing from a partition `start` as the first state and sample, or from what ``propose(None)`` gives, a state
-    and the distributions to sample from.
+    """Annealing from a partition `start` as the first state and sample, or from what
+    ``propose(None)`` gives, a state and the distributions to sample from.
 
-    With a start the state is the accepted partition, without one the distributions it was drawn from.
+    With a start the state is the accepted partition, without one the distributions it was drawn
+    from.
     """
     state, accepted, best = start, None, np.zeros(model.graph.num_ops, np.int32)
     if start is not None:

@@ -27,15 +27,35 @@ from learned_mapping.programs.program import Program
 RECENT = 500
 """Games whose mean return is reported."""
 STAGES = 1.5
-"""A whole game is kept as a stage of the training once there are this many times as many as at the stage before."""
+"""A whole game is kept as a stage of the training once there are this many times as many as at the
+stage before."""
 RENEW = 20
 """Iterations after which the game to imitate is replaced by the best one."""
 
 COMPILED = (
-    "simulations", "unroll", "frozen", "value_scale", "discount", "network", "width", "latent", "id_width", "ids",
-    "channels", "image_blocks", "blocks", "log_values", "limit", "atoms", "learning_rate", "weight_decay", "clip",
-    "average", "true_dynamics", "clone",
-)  # fmt: skip
+    "simulations",
+    "unroll",
+    "frozen",
+    "value_scale",
+    "discount",
+    "network",
+    "width",
+    "latent",
+    "id_width",
+    "ids",
+    "channels",
+    "image_blocks",
+    "blocks",
+    "log_values",
+    "limit",
+    "atoms",
+    "learning_rate",
+    "weight_decay",
+    "clip",
+    "average",
+    "true_dynamics",
+    "clone",
+)
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 
 
@@ -47,12 +67,22 @@ def _functions(config: AgentConfig, counts: tuple[int, int, int]):
     return networks, make(networks, config), *make_update(networks, config)
 
 
-COUNTED = ("iterations", "owed", "decisions", "searches", "best_found", "best_here", "own_return", "evaluation_s")
+COUNTED = (
+    "iterations",
+    "owed",
+    "decisions",
+    "searches",
+    "best_found",
+    "best_here",
+    "own_return",
+    "evaluation_s",
+)
 """Attributes that a checkpoint keeps in its header as they are."""
 
 
 class AgentBudget(Budget):
-    """A `Budget` over the agent's own whole games, which can stand still and go on where an earlier run stopped."""
+    """A `Budget` over the agent's own whole games, which can stand still and go on where an earlier
+    run stopped."""
 
     def skip(self, since: float) -> float:
         """Takes back what has passed since `seconds` was `since`; returns how much."""
@@ -69,7 +99,9 @@ class AgentBudget(Budget):
         """Adds what an earlier run spent, and takes over its curve."""
         self._start -= float(state["seconds"])
         self.samples, self.best = int(state["samples"]), state["best"]
-        self.curve_s, self.curve_samples, self.curve_best = (list(column) for column in state["curve"])
+        self.curve_s, self.curve_samples, self.curve_best = (
+            list(column) for column in state["curve"]
+        )
 
 
 class MMapAgent:
@@ -83,12 +115,14 @@ class MMapAgent:
         """The seed as compiled functions take it."""
         self.searches = self.iterations = self.decisions = 0
         self.owed = 0
-        """Steps of learning that the last iteration lacks, since a budget in seconds ended within them."""
+        """Steps of learning that the last iteration lacks, since a budget in seconds ended within
+        them."""
         self.rounds = Rounds()
         self.best_whole: WholeGame | None = None
         """The best game of the agent alone."""
         self.stages: list[tuple[int, np.ndarray]] = []
-        """Numbers and actions [B] of whole games from all along the training, good or bad (section 5.3)."""
+        """Numbers and actions [B] of whole games from all along the training, good or bad (section
+        5.3)."""
         self.own_return: float | None = None
         """Mean return of the latest evaluation games."""
         self.evaluation_s = 0.0
@@ -138,7 +172,8 @@ class MMapAgent:
         return Decisions(*(np.asarray(part) for part in decisions))
 
     def start(self, budget: AgentBudget) -> None:
-        """Makes the first best game; with a demonstration the network learns to play like it first."""
+        """Makes the first best game; with a demonstration the network learns to play like it
+        first."""
         self.budget, config = budget, self.config
         value, actions, to_go = first_game(self.program, config, self.rng)
         self._offer(actions, value)
@@ -186,7 +221,8 @@ class MMapAgent:
             self.demonstration = self.play.demonstration(self.best_actions, self.config.confidence)
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        """Self-play and updates; returns a row of the curve, see `_row`, or None where `stop` cut it short."""
+        """Self-play and updates; returns a row of the curve, see `_row`, or None where `stop` cut
+        it short."""
         if self.owed:
             self._learn(stop)
             if self.owed:
@@ -211,7 +247,8 @@ class MMapAgent:
         return row
 
     def _learn(self, stop: Callable[[], bool]) -> list[dict[str, Any]]:
-        """Reanalyses and updates until none is owed, or until `stop` where the budget is one in seconds; losses."""
+        """Reanalyses and updates until none is owed, or until `stop` where the budget is one in
+        seconds; losses."""
         timed, losses = self.budget.limit_s is not None, []
         while self.owed and not (timed and stop()):
             if self.owed > self.config.updates:
@@ -219,7 +256,8 @@ class MMapAgent:
             else:
                 losses.append(self.learner.step(self._batch(self.config.imitation)))
                 if timed:
-                    jax.block_until_ready(losses[-1])  # else updates wait in a queue that no clock sees
+                    # else updates wait in a queue that no clock sees
+                    jax.block_until_ready(losses[-1])
             self.owed -= 1
         return losses
 
@@ -256,7 +294,8 @@ class MMapAgent:
         self.play.expect(finished)
 
     def _take_windows(self, windows: Sequence[WindowResult]) -> None:
-        """Joins the gains of windows, the largest first, into one best game as far as they add up: a local search."""
+        """Joins the gains of windows, the largest first, into one best game as far as they add up:
+        a local search."""
         for window in windows:
             actions = self.best_actions.copy()
             actions[window.start : window.stop] = window.actions
@@ -267,22 +306,34 @@ class MMapAgent:
     def _batch(self, imitation: float) -> Batch:
         """A batch of which this share is the best game."""
         copied = round(self.config.batch * imitation)
-        shares = ((getattr(self, "demonstration", None), copied), (self.replay, self.config.batch - copied))
-        return joined(*(s.batch(s.rows(count, self.rng), self.config.unroll) for s, count in shares if count))
+        shares = (
+            (getattr(self, "demonstration", None), copied),
+            (self.replay, self.config.batch - copied),
+        )
+        return joined(
+            *(s.batch(s.rows(count, self.rng), self.config.unroll) for s, count in shares if count)
+        )
 
     def _reanalyse(self) -> None:
-        """Searches replayed positions anew with today's network and stores the policies (section 3, Reanalyse)."""
+        """Searches replayed positions anew with today's network and stores the policies (section 3,
+        Reanalyse)."""
         rows = self.replay.rows(self.config.games, self.rng)
         seen = self.replay.fields
         decisions = self._decide(
-            self.learner.average, seen["vector"][rows].astype(np.float32), seen["ids"][rows], seen["legal"][rows],
-            self._key, self.searches, np.ones(len(rows), np.float32),
-        )  # fmt: skip
+            self.learner.average,
+            seen["vector"][rows].astype(np.float32),
+            seen["ids"][rows],
+            seen["legal"][rows],
+            self._key,
+            self.searches,
+            np.ones(len(rows), np.float32),
+        )
         self.searches += 1
         seen["policy"][rows] = np.asarray(decisions.policy)
 
     def evaluate(self) -> float:
-        """The mean return of whole games by the most probable action of the search; no budget pays for them."""
+        """The mean return of whole games by the most probable action of the search; no budget pays
+        for them."""
         since, searches = self.budget.seconds, self.searches
         self.own_return = self.play.evaluate(self.decide)
         self.searches = searches
@@ -290,12 +341,14 @@ class MMapAgent:
         return self.own_return
 
     def _row(self, chunk, losses: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """So far: iterations, ``cpu_s`` of the budget (compiling and evaluation left out), whole games, decisions and
-        updates. Of this iteration, None where there is none: ``hot`` and ``cold``, mean returns of whole games at
-        temperature 1 and at the low one; ``dead_ends`` per whole game; ``own_return``, of evaluation games; ``equal``,
-        the share of windows that end like the best game; ``entropy`` of the policy targets, nats; ``value_error``,
-        mean |network's value - target|, share of the possible saving; mean losses, cross-entropies in nats. ``best``
-        is the return of the agent's own best whole game, ``best_found`` of this round's best by whatever means."""
+        """So far: iterations, ``cpu_s`` of the budget (compiling and evaluation left out), whole
+        games, decisions and updates. Of this iteration, None where there is none: ``hot`` and
+        ``cold``, mean returns of whole games at temperature 1 and at the low one; ``dead_ends`` per
+        whole game; ``own_return``, of evaluation games; ``equal``, the share of windows that end
+        like the best game; ``entropy`` of the policy targets, nats; ``value_error``, mean
+        |network's value - target|, share of the possible saving; mean losses, cross-entropies in
+        nats. ``best`` is the return of the agent's own best whole game, ``best_found`` of this
+        round's best by whatever means."""
 
         def mean(values) -> float | None:
             values = list(values)
@@ -316,21 +369,29 @@ class MMapAgent:
             "equal": chunk.equal,
             "entropy": chunk.entropy,
             "value_error": chunk.value_error,
-            **{name: mean(row[name] for row in losses) for name in ("policy_loss", "value_loss", "reward_loss")},
+            **{
+                name: mean(row[name] for row in losses)
+                for name in ("policy_loss", "value_loss", "reward_loss")
+            },
         }
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Everything that the future depends on: windows start anew, so only whole games in progress are kept."""
+        """Everything that the future depends on: windows start anew, so only whole games in
+        progress are kept."""
         arrays = {
             **self.learner.arrays(),
             **self.replay.arrays("replay"),
             **self.play.games.arrays(),
             "to_go": self.play.to_go,
             "best_actions": self.best_actions,
-            "own_actions": self.best_actions if self.play.own_guide is None else self.play.own_guide.actions,
+            "own_actions": self.best_actions
+            if self.play.own_guide is None
+            else self.play.own_guide.actions,
             "partial": self.play.partial,
             "recent": np.array(self.recent),
-            "stages": np.array([np.zeros(len(self.best_actions)), *(a for _, a in self.stages)], np.int8)[1:],
+            "stages": np.array(
+                [np.zeros(len(self.best_actions)), *(a for _, a in self.stages)], np.int8
+            )[1:],
         }
         if self.config.imitation > 0.0:
             arrays |= self.demonstration.arrays("demonstration")
@@ -353,10 +414,16 @@ class MMapAgent:
         return arrays, header
 
     def _identity(self) -> dict[str, Any]:
-        config = {name: value for name, value in config_to_json(self._first).items() if name != "iterations"}
+        config = {
+            name: value
+            for name, value in config_to_json(self._first).items()
+            if name != "iterations"
+        }
         return {"program": self.program.digest, "seed": self.seed, "config": config}
 
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
+    def restore(
+        self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object
+    ) -> None:
         """Back to a state; `budget` is set. Raises `InputError` where it is another agent's."""
         if header.get("identity") != self._identity():
             raise InputError(source, "identity", "is another program's, seed's or configuration's")
@@ -378,7 +445,9 @@ class MMapAgent:
             self.demonstration = Replay(len(arrays["demonstration.action"]))
             self.demonstration.restore(arrays, "demonstration", source)
         if header["whole"] is not None:
-            self.best_whole = WholeGame(*header["whole"], arrays["whole.actions"], arrays["whole.saved_before"])
+            self.best_whole = WholeGame(
+                *header["whole"], arrays["whole.actions"], arrays["whole.saved_before"]
+            )
         self.recent = arrays["recent"].tolist()
         self.stages = list(zip(header["stages"], arrays["stages"].astype(np.int64)))
         self.rng.bit_generator.state = header["random"]

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from learned_mapping.errors import InputError
-from learned_mapping.learning.settings import COUNT, NOT_NEGATIVE, ONE_OR_MORE, POSITIVE, SHARE, Ranges, check_settings
+from learned_mapping.learning.settings import (
+    COUNT,
+    NOT_NEGATIVE,
+    ONE_OR_MORE,
+    POSITIVE,
+    SHARE,
+    Ranges,
+    check_settings,
+)
 from learned_mapping.programs.json_io import Node
 
 LONG = 1000
@@ -19,15 +27,17 @@ MOST_WIDE = 65_536
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """All that a training depends on besides program and seed. Values are in *units*: the possible saving divided by
-    the decisions of a game."""
+    """All that a training depends on besides program and seed. Values are in *units*: the possible
+    saving divided by the decisions of a game."""
 
     games: int = 64
     """Side by side."""
     windows: int = 0
-    """Games that start anew in every iteration, at a decision of the best game; the others play whole games."""
+    """Games that start anew in every iteration, at a decision of the best game; the others play
+    whole games."""
     own_windows: int = 0
-    """Windows that start at a decision of the agent's own last cold game instead, and end like that."""
+    """Windows that start at a decision of the agent's own last cold game instead, and end like
+    that."""
     moves: int = 64
     """Decisions of every game per iteration; the length of a window."""
     pace: int = 20
@@ -37,20 +47,24 @@ class AgentConfig:
     cold_temperature: float = 0.25
     """The number that divides the logits of cold games."""
     simulations: int = 8
-    """Simulations of the search; 0 plays by the policy head, improved by single model steps (`improves_alone`)."""
+    """Simulations of the search; 0 plays by the policy head, improved by single model steps
+    (`improves_alone`)."""
     value_scale: float = 1.5
-    """Logits per unit of Q in the improved policy (Danihelka et al. 2022, sigma at no more than these visits)."""
+    """Logits per unit of Q in the improved policy (Danihelka et al. 2022, sigma at no more than
+    these visits)."""
     discount: float = 0.997
     trace: float = 0.95
     """lambda of TD(lambda)."""
     network: str = LIGHT_SIZE
-    """Perceptrons, or the paper's ResNet and residual perceptrons: `light_network`, `paper_network`."""
+    """Perceptrons, or the paper's ResNet and residual perceptrons: `light_network`,
+    `paper_network`."""
     width: int = 192
     """Units of hidden layers."""
     latent: int = 96
     """Units of the state."""
     id_width: int = 32
-    """Units of an id's embedding in the input; in `paper_network` also of each part of the observation."""
+    """Units of an id's embedding in the input; in `paper_network` also of each part of the
+    observation."""
     ids: bool = True
     """Whether ids are embedded; without, alike positions look alike."""
     channels: int = 32
@@ -60,7 +74,8 @@ class AgentConfig:
     blocks: int = 3
     """Residual blocks in each of representation, dynamics and prediction."""
     potential: bool = True
-    """Whether rewards and values of whole games are relative to the return to go expected at a buffer."""
+    """Whether rewards and values of whole games are relative to the return to go expected at a
+    buffer."""
     log_values: bool = False
     """Atoms evenly spaced in sign(x) ln(1 + |x|) instead of x."""
     limit: float = 43.0
@@ -77,15 +92,18 @@ class AgentConfig:
     clip: float = 5.0
     """Global norm that a gradient is cut to."""
     average: float = 0.0
-    """The agent plays by a running mean of the parameters that keeps this share at each update; 0: by the latest."""
+    """The agent plays by a running mean of the parameters that keeps this share at each update; 0:
+    by the latest."""
     replay: int = 100_000
     """Decisions."""
     reanalyse: int = 0
     """Batches of `games` replayed decisions that are searched anew per iteration."""
     drop_start: float = 0.0
-    """Logit of Drop in the untrained policy, the others' being 0: play starts near "Drop everything"."""
+    """Logit of Drop in the untrained policy, the others' being 0: play starts near "Drop
+    everything"."""
     patience: int = 0
-    """Updates that bring no better game after which a round ends and learning starts anew, see `rounds`; 0: never."""
+    """Updates that bring no better game after which a round ends and learning starts anew, see
+    `rounds`; 0: never."""
     imitation: float = 0.0
     """Share of a batch that is the best game."""
     confidence: float = 0.8
@@ -95,11 +113,13 @@ class AgentConfig:
     demonstration: bool = False
     """Whether the best game is greedy-tuned's at first."""
     frozen: bool = False
-    """The control: nothing is learned after the cloning; the policy head plays, or a search in the game itself."""
+    """The control: nothing is learned after the cloning; the policy head plays, or a search in the
+    game itself."""
     backup: bool = True
     """Whether dead ends are settled by Drop-backup; else they end a game with a return of 0."""
     evaluation_games: int = 4
-    """Whole games by the most probable action of the search; their mean return is the agent's own."""
+    """Whole games by the most probable action of the search; their mean return is the agent's
+    own."""
     evaluate_every: int = 100
     """Iterations; 0 leaves it at the end of the training."""
     jax_games: bool = False
@@ -126,7 +146,9 @@ class AgentConfig:
     @property
     def improves_alone(self) -> bool:
         """Whether the policy is improved by the learned model without a search."""
-        return not self.simulations and self.unroll > 0 and not self.frozen and not self.true_dynamics
+        return (
+            not self.simulations and self.unroll > 0 and not self.frozen and not self.true_dynamics
+        )
 
     @property
     def search_simulations(self) -> int:
@@ -136,56 +158,128 @@ class AgentConfig:
 WHOLE = AgentConfig()
 """The configuration for short programs."""
 WINDOWS = AgentConfig(
-    games=128, windows=120, own_windows=40, moves=48, cold_games=6, cold_temperature=0.1, value_scale=1.0,
-    discount=0.99, log_values=True, limit=2980.0, atoms=101, batch=512, updates=24, replay=131_072, imitation=0.1,
-)  # fmt: skip
+    games=128,
+    windows=120,
+    own_windows=40,
+    moves=48,
+    cold_games=6,
+    cold_temperature=0.1,
+    value_scale=1.0,
+    discount=0.99,
+    log_values=True,
+    limit=2980.0,
+    atoms=101,
+    batch=512,
+    updates=24,
+    replay=131_072,
+    imitation=0.1,
+)
 """The configuration for long ones."""
 PAPER = AgentConfig(
-    games=128, moves=32, cold_games=16, cold_temperature=0.2, simulations=400, value_scale=1.0, discount=0.9999,
-    network=PAPER_SIZE, width=512, latent=256, id_width=64, log_values=True, limit=2980.0, atoms=101, batch=512,
-    updates=16, learning_rate=2e-4, weight_decay=1e-4, replay=20_000, reanalyse=32, jax_games=True, iterations=62_500,
-)  # fmt: skip
-"""Table 6, for programs of every length: 400 simulations, discount .9999, a million steps of Adam on 512 samples.
+    games=128,
+    moves=32,
+    cold_games=16,
+    cold_temperature=0.2,
+    simulations=400,
+    value_scale=1.0,
+    discount=0.9999,
+    network=PAPER_SIZE,
+    width=512,
+    latent=256,
+    id_width=64,
+    log_values=True,
+    limit=2980.0,
+    atoms=101,
+    batch=512,
+    updates=16,
+    learning_rate=2e-4,
+    weight_decay=1e-4,
+    replay=20_000,
+    reanalyse=32,
+    jax_games=True,
+    iterations=62_500,
+)
+"""Table 6, for programs of every length: 400 simulations, discount .9999, a million steps of Adam
+on 512 samples.
 
-What Table 6 says in words that this code does not know: weight decay is decoupled (AdamW). The replay counts decisions.
-Half of the training data from Reanalyse are as many searches of replayed decisions in an iteration as half the samples
-of its updates (`share_reanalysed`). The temperature does not fall from 1 to .2: some games are played at .2, the others
-at 1. The policy has no noise at the root, where every action is looked into anyway. What Table 6 does not say is ours.
+What Table 6 says in words that this code does not know: weight decay is decoupled (AdamW). The
+replay counts decisions. Half of the training data from Reanalyse are as many searches of replayed
+decisions in an iteration as half the samples of its updates (`share_reanalysed`). The temperature
+does not fall from 1 to .2: some games are played at .2, the others at 1. The policy has no noise at
+the root, where every action is looked into anyway. What Table 6 does not say is ours.
 """
 
 
 RANGES: Ranges = {
-    **dict.fromkeys(("width", "latent", "id_width", "channels", "image_blocks", "blocks"), (1, MOST_WIDE)),
+    **dict.fromkeys(
+        ("width", "latent", "id_width", "channels", "image_blocks", "blocks"), (1, MOST_WIDE)
+    ),
     **dict.fromkeys(("games", "moves", "pace", "batch", "replay", "evaluation_games"), ONE_OR_MORE),
-    **dict.fromkeys(("windows", "own_windows", "cold_games", "simulations", "unroll", "updates", "reanalyse"), COUNT),
+    **dict.fromkeys(
+        ("windows", "own_windows", "cold_games", "simulations", "unroll", "updates", "reanalyse"),
+        COUNT,
+    ),
     **dict.fromkeys(("patience", "clone", "evaluate_every", "iterations"), COUNT),
     **dict.fromkeys(("cold_temperature", "limit", "clip"), POSITIVE),
     **dict.fromkeys(("value_scale", "learning_rate", "weight_decay"), NOT_NEGATIVE),
     **dict.fromkeys(("discount", "trace", "imitation", "confidence", "average"), SHARE),
-    "atoms": (2, MOST_WIDE), "drop_start": (-1e3, 1e3),
-}  # fmt: skip
+    "atoms": (2, MOST_WIDE),
+    "drop_start": (-1e3, 1e3),
+}
 RULES: tuple[tuple[str, Callable[[AgentConfig], bool], str], ...] = (
-    ("games", lambda c: 0 <= c.own_windows <= c.windows < c.games,
-     "must be more than windows, and these no fewer than own_windows"),
-    ("true_dynamics", lambda c: not (c.true_dynamics and c.windows),
-     "plays whole games only; set windows and own_windows to 0"),
-    ("potential", lambda c: c.potential or not c.windows, "windows are relative to the game they follow"),
-    ("backup", lambda c: c.backup or not (c.windows or c.demonstration or c.jax_games),
-     "can be left out of whole games on the kernel only, with no demonstration"),
-    ("patience",
-     lambda c: not c.patience or (c.backup and c.potential and not (c.jax_games or c.clone or c.frozen)),
-     "starts anew only what learns from scratch, with Drop-backup and potential, on the kernel; set it to 0"),
+    (
+        "games",
+        lambda c: 0 <= c.own_windows <= c.windows < c.games,
+        "must be more than windows, and these no fewer than own_windows",
+    ),
+    (
+        "true_dynamics",
+        lambda c: not (c.true_dynamics and c.windows),
+        "plays whole games only; set windows and own_windows to 0",
+    ),
+    (
+        "potential",
+        lambda c: c.potential or not c.windows,
+        "windows are relative to the game they follow",
+    ),
+    (
+        "backup",
+        lambda c: c.backup or not (c.windows or c.demonstration or c.jax_games),
+        "can be left out of whole games on the kernel only, with no demonstration",
+    ),
+    (
+        "patience",
+        lambda c: (
+            not c.patience
+            or (c.backup and c.potential and not (c.jax_games or c.clone or c.frozen))
+        ),
+        (
+            "starts anew only what learns from scratch, with Drop-backup and potential, on the"
+            " kernel; set it to 0"
+        ),
+    ),
     ("true_dynamics", lambda c: c.jax_games or not c.true_dynamics, "needs jax_games"),
     ("network", lambda c: c.network in SIZES, f"expected one of {', '.join(SIZES)}, got {{!r}}"),
-    ("cold_games", lambda c: c.cold_games <= c.whole_games, "must be no more than the games without windows"),
-    ("reanalyse", lambda c: c.frozen or not (c.reanalyse and c.true_dynamics),
-     "asks the learned model, which true_dynamics leaves out; set it to 0"),
-)  # fmt: skip
-"""Rules of a configuration: the setting to blame, the condition, and the fault without it, of its value."""
+    (
+        "cold_games",
+        lambda c: c.cold_games <= c.whole_games,
+        "must be no more than the games without windows",
+    ),
+    (
+        "reanalyse",
+        lambda c: c.frozen or not (c.reanalyse and c.true_dynamics),
+        "asks the learned model, which true_dynamics leaves out; set it to 0",
+    ),
+)
+"""Rules of a configuration: the setting to blame, the condition, and the fault without it, of its
+value."""
 
 
-def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_SIZE, **changes: Any) -> AgentConfig:
-    """The configuration for a program of so many buffers, with some values changed; `size` is one of `SIZES`.
+def config_for(
+    num_buffers: int, demonstration: bool = False, size: str = LIGHT_SIZE, **changes: Any
+) -> AgentConfig:
+    """The configuration for a program of so many buffers, with some values changed; `size` is one
+    of `SIZES`.
 
     Raises:
       InputError: an unknown name, or a value that no training can have.
@@ -194,7 +288,9 @@ def config_for(num_buffers: int, demonstration: bool = False, size: str = LIGHT_
         raise InputError("size", "", f"expected one of {', '.join(SIZES)}, got {size!r}")
     config = PAPER if size == PAPER_SIZE else WHOLE if num_buffers < LONG else WINDOWS
     if demonstration:
-        config = dataclasses.replace(config, demonstration=True, clone=400, imitation=0.1, confidence=0.93)
+        config = dataclasses.replace(
+            config, demonstration=True, clone=400, imitation=0.1, confidence=0.93
+        )
     known = {field.name for field in dataclasses.fields(AgentConfig)}
     for name in changes:
         if name not in known:

@@ -1,7 +1,8 @@
 """The same games on the JAX environment: what `Games` is to the kernel, for an accelerator.
 
-`mmap.env` has the rules and the observation, pure functions of one game that are jitted and vmapped here; the numba
-kernel is the check. What windows set out from are states along the `Guide`, stacked.
+`mmap.env` has the rules and the observation, pure functions of one game that are jitted and vmapped
+here; the numba kernel is the check. What windows set out from are states along the `Guide`,
+stacked.
 """
 
 import functools
@@ -28,16 +29,27 @@ def _step_all(program, tables, states, actions):
 
 @jax.jit
 def look(program, tables, states):
-    """The view of G games: vector, ids, legal, cursor, seconds saved, dead ends met, actions so far; and whether the
-    slots were too few for any of them."""
+    """The view of G games: vector, ids, legal, cursor, seconds saved, dead ends met, actions so
+    far; and whether the slots were too few for any of them."""
     vector, ids = jax.vmap(env.observe, in_axes=(None, None, 0))(program, tables, states)
     position, overflow = states.position, states.overflow.any()
-    return vector, ids, position.legal, position.cursor, position.saved_s, states.resets, position.action, overflow
+    return (
+        vector,
+        ids,
+        position.legal,
+        position.cursor,
+        position.saved_s,
+        states.resets,
+        position.action,
+        overflow,
+    )
 
 
 def chosen(which: jax.Array, yes: env.EnvState, no: env.EnvState) -> env.EnvState:
     """The G states, each of the one kind or the other; which [G] bool."""
-    return jax.tree.map(lambda a, b: jnp.where(which.reshape(-1, *[1] * (b.ndim - 1)), a, b), yes, no)
+    return jax.tree.map(
+        lambda a, b: jnp.where(which.reshape(-1, *[1] * (b.ndim - 1)), a, b), yes, no
+    )
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
@@ -54,7 +66,9 @@ def _follow(program, state, wanted):
 
 def _reach(program, state, wanted, place):
     """Follows until the buffer `place`, or the end."""
-    return jax.lax.while_loop(lambda s: s.position.cursor < place, lambda s: _follow(program, s, wanted), state)
+    return jax.lax.while_loop(
+        lambda s: s.position.cursor < place, lambda s: _follow(program, s, wanted), state
+    )
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -70,7 +84,8 @@ def _along(program, state, wanted, count: int):
 
 @jax.jit
 def _start_at(program, states, along, wanted, which, starts):
-    """The G games with those that are `which` [G] at the buffers `starts` [G] of the game that `along` is of."""
+    """The G games with those that are `which` [G] at the buffers `starts` [G] of the game that
+    `along` is of."""
 
     def game_at(start):
         nearest = (along.position.cursor <= start).sum() - 1
@@ -81,7 +96,8 @@ def _start_at(program, states, along, wanted, which, starts):
 
 @jax.jit
 def _end_like(program, states, wanted, saved_s, quiet, which):
-    """[G] seconds saved in the end by games that are `which` and follow from here on, as in `Games.end_like`."""
+    """[G] seconds saved in the end by games that are `which` and follow from here on, as in
+    `Games.end_like`."""
 
     def end(state, mine):
         def difference(state):
@@ -89,23 +105,33 @@ def _end_like(program, states, wanted, saved_s, quiet, which):
 
         def going(carry):
             state, _, since = carry
-            return mine & (state.position.cursor < len(wanted)) & (state.position.cursor - since <= quiet)
+            return (
+                mine
+                & (state.position.cursor < len(wanted))
+                & (state.position.cursor - since <= quiet)
+            )
 
         def move(carry):
             state, before, since = carry
             state = _follow(program, state, wanted)
             moved = jnp.abs(difference(state) - before) > 1e-15
-            return state, jnp.where(moved, difference(state), before), jnp.where(moved, state.position.cursor, since)
+            return (
+                state,
+                jnp.where(moved, difference(state), before),
+                jnp.where(moved, state.position.cursor, since),
+            )
 
-        last, _, _ = jax.lax.while_loop(going, move, (state, difference(state), state.position.cursor))
+        last, _, _ = jax.lax.while_loop(
+            going, move, (state, difference(state), state.position.cursor)
+        )
         return saved_s[-1] + difference(last)
 
     return jax.vmap(end)(states, which)
 
 
 class EnvGames(Games):
-    """`Games` on the JAX environment. Where a game needs more slots than `env.capacity_for` gave it, a move raises
-    `LearnedMappingError`, for what it earns could be wrong."""
+    """`Games` on the JAX environment. Where a game needs more slots than `env.capacity_for` gave
+    it, a move raises `LearnedMappingError`, for what it earns could be wrong."""
 
     def __init__(self, program: Program | ProgramArrays, count: int):
         self.program = program_arrays(program)
@@ -124,8 +150,18 @@ class EnvGames(Games):
         *seen, overflow = map(np.asarray, seen)
         if overflow:
             slots = self._states.position.slot_offset.shape[-1]
-            raise LearnedMappingError(f"more allocations at a time than the {slots} slots of the JAX environment")
-        self.vector, self.ids, self.legal, self.cursor, self._saved_s, self._resets, self._actions = seen
+            raise LearnedMappingError(
+                f"more allocations at a time than the {slots} slots of the JAX environment"
+            )
+        (
+            self.vector,
+            self.ids,
+            self.legal,
+            self.cursor,
+            self._saved_s,
+            self._resets,
+            self._actions,
+        ) = seen
 
     @property
     def resets(self) -> np.ndarray:
@@ -141,7 +177,8 @@ class EnvGames(Games):
             self._show(look(self._env, self._tables, self._states))
 
     def compile(self, windows: bool = False) -> None:
-        """Compiles a move, a restart and, where asked for, windows for so many games; the games stay where they are."""
+        """Compiles a move, a restart and, where asked for, windows for so many games; the games
+        stay where they are."""
         before = self._states
         self.step(np.full(len(self), DROP))
         self.restart(())
@@ -154,7 +191,9 @@ class EnvGames(Games):
 
     def step(self, actions: np.ndarray) -> None:
         with env.exact():
-            self._states, seen = _step_all(self._env, self._tables, self._states, np.asarray(actions, np.int32))
+            self._states, seen = _step_all(
+                self._env, self._tables, self._states, np.asarray(actions, np.int32)
+            )
             self._show(seen)
 
     def restart(self, games: object) -> None:

@@ -17,11 +17,12 @@ RANDOM_GAMES = 64
 def first_game(
     program: Program, config: AgentConfig, rng: np.random.Generator
 ) -> tuple[float, np.ndarray, np.ndarray | None]:
-    """Greedy-tuned's game with a demonstration, "Drop everything" with windows, else the best of random ones.
+    """Greedy-tuned's game with a demonstration, "Drop everything" with windows, else the best of
+    random ones.
 
     Returns:
-      its return, -inf where every random game was lost; its actions [B]; and of random games the mean return to go
-      before each buffer and at the end [B + 1].
+      its return, -inf where every random game was lost; its actions [B]; and of random games the
+      mean return to go before each buffer and at the end [B + 1].
     """
     best, actions = -np.inf, np.full(program.num_buffers, DROP)
     if config.demonstration:
@@ -36,7 +37,9 @@ def first_game(
         game.play_random(rng)
         if game.resets and not config.backup:
             continue  # lost
-        saved = np.append(game.state.moves["saved_s"], game.state.game["saved_s"]) / (program.possible_saving_s or 1.0)
+        saved = np.append(game.state.moves["saved_s"], game.state.game["saved_s"]) / (
+            program.possible_saving_s or 1.0
+        )
         to_go += (saved[-1] - saved) / RANDOM_GAMES
         if game.value > best:
             best, actions = game.value, game.state.moves["action"].astype(np.int64)

@@ -1,10 +1,11 @@
 """Many games of one program side by side on the compiled kernel: one call moves all of them.
 
-A decision is a choice among two or three legal actions; moves without choice are made at once. A dead end is settled by
-Drop-backup, which takes savings back: the return so far falls, and that is the local negative reward of section 4.3.2.
+A decision is a choice among two or three legal actions; moves without choice are made at once. A
+dead end is settled by Drop-backup, which takes savings back: the return so far falls, and that is
+the local negative reward of section 4.3.2.
 
-`Games` is what the agent plays on. A `Guide` is a finished game with snapshots along it: games can set out from any of
-its decisions, and end by its actions.
+`Games` is what the agent plays on. A `Guide` is a finished game with snapshots along it: games can
+set out from any of its decisions, and end by its actions.
 """
 
 from collections.abc import Mapping
@@ -44,8 +45,8 @@ def _lose(program: ProgramArrays, state: GameState) -> None:
 
 @numba.njit(cache=True)
 def settle(program: ProgramArrays, state: GameState, backup: bool) -> None:
-    """Plays what is forced, and settles dead ends, with Drop-backup or as a loss: then the game is over or there is a
-    choice."""
+    """Plays what is forced, and settles dead ends, with Drop-backup or as a loss: then the game is
+    over or there is a choice."""
     game = state.game[0]
     while game.cursor < len(program.buffers):
         legal = kernel.evaluate(program, state)
@@ -93,8 +94,8 @@ def _restart(program, states, g, backup) -> None:
 
 @numba.njit(cache=True)
 def _record_guide(program, state, wanted, snapshots, cursors, saved_s, is_decision) -> None:
-    """Plays the guide from its start; fills what was saved before each buffer, which buffers are decisions, and the
-    snapshots with their cursors."""
+    """Plays the guide from its start; fills what was saved before each buffer, which buffers are
+    decisions, and the snapshots with their cursors."""
     game, count = state.game[0], 0
     kernel.restart(program, state)
     while game.cursor < len(program.buffers):
@@ -126,7 +127,8 @@ def _start_at(program, states, wanted, snapshots, cursors, games, starts) -> Non
 
 @numba.njit(cache=True)
 def _end_like(program, states, wanted, saved_s, quiet, games, finals_s) -> None:
-    """Follows the guide to the end, or until the difference to it has stood still for `quiet` buffers."""
+    """Follows the guide to the end, or until the difference to it has stood still for `quiet`
+    buffers."""
     num_buffers = len(program.buffers)
     for i in range(len(games)):
         state = view(states, games[i])
@@ -156,7 +158,9 @@ class Guide:
     def __init__(self, program: Program | ProgramArrays):
         self.program = program_arrays(program)
         num_buffers = self.program.num_buffers
-        self.possible_s = self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
+        self.possible_s = (
+            self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
+        )
         self._state = new_state(self.program)
         self.snapshots = stacked(self._state, min(SNAPSHOTS, num_buffers))
         self.cursors = np.zeros(len(self.snapshots.game), np.int64)
@@ -167,14 +171,23 @@ class Guide:
 
     def value_of(self, actions: np.ndarray) -> tuple[float, np.ndarray]:
         """The return of the game of these actions [B], or of the nearest legal ones, and those."""
-        value = _play_wanted(self.program, self._state, np.asarray(actions, np.int64)) / self.possible_s
+        value = (
+            _play_wanted(self.program, self._state, np.asarray(actions, np.int64)) / self.possible_s
+        )
         return value, self._state.moves["action"].copy()
 
     def follow(self, actions: np.ndarray) -> float:
-        """Becomes the game of these actions [B], or of the nearest legal ones; returns its return."""
+        """Becomes the game of these actions [B], or of the nearest legal ones; returns its
+        return."""
         value, self.actions = self.value_of(actions)
         _record_guide(
-            self.program, self._state, self.actions, self.snapshots, self.cursors, self.saved_s, self._is_decision
+            self.program,
+            self._state,
+            self.actions,
+            self.snapshots,
+            self.cursors,
+            self.saved_s,
+            self._is_decision,
         )
         self.decisions = np.flatnonzero(self._is_decision)
         return value
@@ -195,13 +208,16 @@ class Games:
 
     Args:
       count: G.
-      backup: whether dead ends are settled by Drop-backup; else the game is lost, with a return of 0.
+      backup: whether dead ends are settled by Drop-backup; else the game is lost, with a return of
+        0.
     """
 
     def __init__(self, program: Program | ProgramArrays, count: int, backup: bool = True):
         self.program, self.backup = program_arrays(program), backup
         self.tables = tables_of(self.program)
-        self.possible_s = self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
+        self.possible_s = (
+            self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
+        )
         self.states = stacked(new_state(self.program), count)
         self.vector = np.zeros((count, WIDTH), np.float32)
         """[G, WIDTH] observations of the positions, see `observation`."""
@@ -235,7 +251,14 @@ class Games:
     def observe(self) -> None:
         """Fills `vector`, `ids`, `legal`, `cursor` and `saved` from the states."""
         _observe_all(
-            self.program, self.states, self.tables, self.vector, self.ids, self.legal, self.cursor, self._saved_s
+            self.program,
+            self.states,
+            self.tables,
+            self.vector,
+            self.ids,
+            self.legal,
+            self.cursor,
+            self._saved_s,
         )
 
     def step(self, actions: np.ndarray) -> None:
@@ -267,20 +290,27 @@ class Games:
         """Back to games that `arrays` returned; raises `InputError` where they do not fit."""
         for name, column in self.states._asdict().items():
             stored = arrays.get(f"games.{name}")
-            if stored is None or stored.dtype != column.dtype or stored.shape[1:] != column.shape[1:]:
+            if (
+                stored is None
+                or stored.dtype != column.dtype
+                or stored.shape[1:] != column.shape[1:]
+            ):
                 raise InputError(source, f"games.{name}", "is missing or does not fit")
             column[: len(stored)] = stored
         self.observe()
 
     def start_at(self, guide: Guide, games: np.ndarray, starts: np.ndarray) -> None:
         """Puts games at these decisions of a guide; `observe` afterwards."""
-        _start_at(self.program, self.states, guide.actions, guide.snapshots, guide.cursors, games, starts)
+        _start_at(
+            self.program, self.states, guide.actions, guide.snapshots, guide.cursors, games, starts
+        )
 
     def end_like(self, guide: Guide, games: np.ndarray, quiet: int) -> np.ndarray:
         """The returns of games that from here on follow a guide. The games must be restarted.
 
-        They end early where the difference in what is saved has stood still for `quiet` buffers; memory may still
-        differ from the guide's, and on some programs the difference comes back later.
+        They end early where the difference in what is saved has stood still for `quiet` buffers;
+        memory may still differ from the guide's, and on some programs the difference comes back
+        later.
         """
         finals_s = np.zeros(len(games))
         _end_like(self.program, self.states, guide.actions, guide.saved_s, quiet, games, finals_s)

@@ -1,7 +1,9 @@
-"""The knowledge of a trained agent, measured along its own best game, where everything can be played out exactly.
+"""The knowledge of a trained agent, measured along its own best game, where everything can be
+played out exactly.
 
-The rest of a game after a deviation is played like the best game, so an exact outcome is that of one decision. The
-model's Q is what it expects under its policy, discounted: part of the disagreement is that.
+The rest of a game after a deviation is played like the best game, so an exact outcome is that of
+one decision. The model's Q is what it expects under its policy, discounted: part of the
+disagreement is that.
 """
 
 import dataclasses
@@ -41,8 +43,11 @@ class Along(NamedTuple):
 
 
 def along_best(agent: MMapAgent) -> Along:
-    """The best whole game of the agent alone (of whatever means, where it has none), with decisions even over it."""
-    return along(agent, agent.best_actions if agent.best_whole is None else agent.best_whole.actions)
+    """The best whole game of the agent alone (of whatever means, where it has none), with decisions
+    even over it."""
+    return along(
+        agent, agent.best_actions if agent.best_whole is None else agent.best_whole.actions
+    )
 
 
 def along(agent: MMapAgent, actions: np.ndarray) -> Along:
@@ -56,12 +61,15 @@ def along(agent: MMapAgent, actions: np.ndarray) -> Along:
 
 def correlation(x: np.ndarray, y: np.ndarray) -> float | None:
     """Spearman's rank correlation; None where one side does not vary."""
-    return None if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(spearmanr(x, y).statistic)
+    return (
+        None if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(spearmanr(x, y).statistic)
+    )
 
 
 def unroll(agent: MMapAgent, along: Along, steps: int) -> list[dict[str, Any]]:
-    """Imagined rewards against those of the game, ``steps`` decisions on from each position; one entry per step k:
-    rank correlation, mean absolute error, mean absolute reward, all in units, and the pairs themselves."""
+    """Imagined rewards against those of the game, ``steps`` decisions on from each position; one
+    entry per step k: rank correlation, mean absolute error, mean absolute reward, all in units, and
+    the pairs themselves."""
     networks, batch = agent.networks, along.game.batch(along.rows, steps)
 
     @jax.jit
@@ -73,23 +81,36 @@ def unroll(agent: MMapAgent, along: Along, steps: int) -> list[dict[str, Any]]:
         return jnp.stack(rewards, axis=1)
 
     imagined = np.asarray(
-        imagine(agent.learner.average, batch.vector.astype(np.float32), batch.ids, batch.action.astype(np.int32))
+        imagine(
+            agent.learner.average,
+            batch.vector.astype(np.float32),
+            batch.ids,
+            batch.action.astype(np.int32),
+        )
     )
     steps_seen = []
     for k in range(steps):
         there = batch.inside[:, k]
         true, ours = batch.reward[there, k].astype(float), imagined[there, k].astype(float)
-        steps_seen.append({
-            "step": k + 1, "n": len(true), "rank_correlation": correlation(true, ours),
-            "error": float(np.abs(ours - true).mean()), "size": float(np.abs(true).mean()),
-            "pairs": np.stack([true, ours], axis=1)[:: max(len(true) // POINTS, 1)].round(4).tolist(),
-        })  # fmt: skip
+        steps_seen.append(
+            {
+                "step": k + 1,
+                "n": len(true),
+                "rank_correlation": correlation(true, ours),
+                "error": float(np.abs(ours - true).mean()),
+                "size": float(np.abs(true).mean()),
+                "pairs": np.stack([true, ours], axis=1)[:: max(len(true) // POINTS, 1)]
+                .round(4)
+                .tolist(),
+            }
+        )
     return steps_seen
 
 
 def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
-    """Every legal alternative to the decisions looked at: buffer, action, and in units, relative to the decision that
-    was made, the exact outcome, the learned model's Q, the logit of the policy head."""
+    """Every legal alternative to the decisions looked at: buffer, action, and in units, relative to
+    the decision that was made, the exact outcome, the learned model's Q, the logit of the policy
+    head."""
     networks, fields = agent.networks, along.game.fields
     discount = agent.config.discount
 
@@ -102,16 +123,26 @@ def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
             value = networks.atoms.decode(networks.predict(parameters, following).value)
             return networks.atoms.decode(reward) + discount * value
 
-        return jnp.stack([after(a) for a in range(NUM_ACTIONS)], axis=1), networks.predict(parameters, state).policy
+        return jnp.stack([after(a) for a in range(NUM_ACTIONS)], axis=1), networks.predict(
+            parameters, state
+        ).policy
 
     games = Games(agent.program, BATCH)
     alternatives = []
     for first in range(0, len(along.rows), BATCH):
         rows = along.rows[first : first + BATCH]
         padded = np.resize(rows, BATCH)
-        q, logit = imagine(agent.learner.average, fields["vector"][padded].astype(np.float32), fields["ids"][padded])
+        q, logit = imagine(
+            agent.learner.average,
+            fields["vector"][padded].astype(np.float32),
+            fields["ids"][padded],
+        )
         q, logit = np.asarray(q), np.asarray(logit)
-        chosen, legal, buffer = fields["action"][rows].astype(int), fields["legal"][rows], fields["ids"][rows, 0]
+        chosen, legal, buffer = (
+            fields["action"][rows].astype(int),
+            fields["legal"][rows],
+            fields["ids"][rows, 0],
+        )
         for action in range(NUM_ACTIONS):
             at = np.flatnonzero(legal[:, action] & (chosen != action))
             if not len(at):
@@ -132,9 +163,12 @@ def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
 
 
 def compared(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
-    """Rank correlations of Q and logit with the exact outcome of `outcomes`, of Q also among those alone that change
-    anything, how Q scatters where nothing changes, and how many alternatives gain, change nothing, cost."""
-    exact, q, logit = (np.array([row[name] for row in alternatives], float) for name in ("exact", "q", "logit"))
+    """Rank correlations of Q and logit with the exact outcome of `outcomes`, of Q also among those
+    alone that change anything, how Q scatters where nothing changes, and how many alternatives
+    gain, change nothing, cost."""
+    exact, q, logit = (
+        np.array([row[name] for row in alternatives], float) for name in ("exact", "q", "logit")
+    )
     same = np.abs(exact) <= SAME
     shares = {"gain": exact > SAME, "same": same, "cost": exact < -SAME}
     return {
@@ -143,16 +177,20 @@ def compared(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
         "logit_rank_correlation": correlation(exact, logit),
         "moving_rank_correlation": correlation(exact[~same], q[~same]),
         "scatter": float(np.std(q[same])) if same.any() else None,
-        **{f"share_{name}": float(mask.mean()) if len(alternatives) else 0.0 for name, mask in shares.items()},
+        **{
+            f"share_{name}": float(mask.mean()) if len(alternatives) else 0.0
+            for name, mask in shares.items()
+        },
     }
 
 
 def searched(agent: MMapAgent, along: Along) -> dict[str, Any]:
-    """The search tree of the decision at which it disagrees most with the policy head, and what is true there;
-    a decision with three legal actions comes before one with two.
+    """The search tree of the decision at which it disagrees most with the policy head, and what is
+    true there; a decision with three legal actions comes before one with two.
 
-    ``nodes`` begin with the root: parent, action that led there, visits, value, reward, prior probability. ``exact`` is
-    the outcome of each root action relative to the decision of the best game, in units; None where it is not legal.
+    ``nodes`` begin with the root: parent, action that led there, visits, value, reward, prior
+    probability. ``exact`` is the outcome of each root action relative to the decision of the best
+    game, in units; None where it is not legal.
     """
     networks, fields, rows = agent.networks, along.game.fields, along.rows
     search = make_search(networks, dataclasses.replace(agent.config, frozen=False))
@@ -168,33 +206,59 @@ def searched(agent: MMapAgent, along: Along) -> dict[str, Any]:
     for n in range(count):
         parent = int(tree.parents[i, n])
         action = int(tree.action_from_parent[i, n])
-        prior = None if parent < 0 else float(jax.nn.softmax(tree.children_prior_logits[i, parent])[action])
+        prior = (
+            None
+            if parent < 0
+            else float(jax.nn.softmax(tree.children_prior_logits[i, parent])[action])
+        )
         reward = None if parent < 0 else float(tree.children_rewards[i, parent, action])
         nodes.append({
             "parent": parent, "action": action, "visits": int(tree.node_visits[i, n]),
             "value": float(tree.node_values[i, n]), "reward": reward, "prior": prior,
         })  # fmt: skip
     others = outcomes(agent, along._replace(rows=rows[i : i + 1]))
-    exact = {outcome["action"]: outcome["exact"] for outcome in others} | {int(fields["action"][rows[i]]): 0.0}
+    exact = {outcome["action"]: outcome["exact"] for outcome in others} | {
+        int(fields["action"][rows[i]]): 0.0
+    }
     return {
-        "buffer": buffer, "tensor": agent.program.tensor_names[agent.program.buffer_tensor[buffer]],
-        "made": int(fields["action"][rows[i]]), "legal": seen[2][i].tolist(), "nodes": nodes,
-        "head": head[i].tolist(), "policy": np.asarray(output.action_weights[i]).tolist(),
+        "buffer": buffer,
+        "tensor": agent.program.tensor_names[agent.program.buffer_tensor[buffer]],
+        "made": int(fields["action"][rows[i]]),
+        "legal": seen[2][i].tolist(),
+        "nodes": nodes,
+        "head": head[i].tolist(),
+        "policy": np.asarray(output.action_weights[i]).tolist(),
         "exact": [exact.get(action) for action in range(NUM_ACTIONS)],
-        "changes_mind": float((np.argmax(np.asarray(output.action_weights), axis=1) != np.argmax(head, axis=1)).mean()),
-    }  # fmt: skip
+        "changes_mind": float(
+            (np.argmax(np.asarray(output.action_weights), axis=1) != np.argmax(head, axis=1)).mean()
+        ),
+    }
 
 
-def played(agent: MMapAgent, count: int, temperature: float) -> tuple[dict[str, list[float]], np.ndarray]:
-    """Returns of whole games by one network, ``count`` each by the search, the search with `MORE` simulations and the
-    policy head alone; and the actions [B] of a game of the last."""
+def played(
+    agent: MMapAgent, count: int, temperature: float
+) -> tuple[dict[str, list[float]], np.ndarray]:
+    """Returns of whole games by one network, ``count`` each by the search, the search with `MORE`
+    simulations and the policy head alone; and the actions [B] of a game of the last."""
     returns, parameters = {}, agent.learner.average
     for name, simulations in (("search", agent.config.simulations), ("more", MORE), ("head", 0)):
-        decide = make_decide(agent.networks, dataclasses.replace(agent.config, simulations=simulations))
+        decide = make_decide(
+            agent.networks, dataclasses.replace(agent.config, simulations=simulations)
+        )
         games, numbers = Games(agent.program, count), itertools.count()
 
-        def move(games: Games, temperatures: np.ndarray, decide=decide, numbers=numbers) -> Decisions:
-            return decide(parameters, games.vector, games.ids, games.legal, agent.seed, next(numbers), temperatures)
+        def move(
+            games: Games, temperatures: np.ndarray, decide=decide, numbers=numbers
+        ) -> Decisions:
+            return decide(
+                parameters,
+                games.vector,
+                games.ids,
+                games.legal,
+                agent.seed,
+                next(numbers),
+                temperatures,
+            )
 
         play_out(games, move, temperature)
         returns[name] = games.saved.tolist()

@@ -20,11 +20,14 @@ def cross_entropy(probabilities: jax.Array, logits: jax.Array) -> jax.Array:
     return -jnp.sum(probabilities * jax.nn.log_softmax(logits), axis=-1)
 
 
-def unrolled_loss(networks: Networks, parameters: Parameters, batch: Batch) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """The mean over samples of sum_k w_k (policy_k + value_k + reward_k), cross-entropies in nats, k = 0..K.
+def unrolled_loss(
+    networks: Networks, parameters: Parameters, batch: Batch
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """The mean over samples of sum_k w_k (policy_k + value_k + reward_k), cross-entropies in nats,
+    k = 0..K.
 
-    w_0 = 1 and w_k = 1 / K; positions and rewards that the chunk does not reach count nothing. The gradient into the
-    dynamics is halved at every step.
+    w_0 = 1 and w_k = 1 / K; positions and rewards that the chunk does not reach count nothing. The
+    gradient into the dynamics is halved at every step.
     """
     atoms, steps = networks.atoms, batch.action.shape[1] - 1
     inside = batch.inside.astype(jnp.float32)
@@ -34,19 +37,29 @@ def unrolled_loss(networks: Networks, parameters: Parameters, batch: Batch) -> t
         weight = inside[:, k] / (steps if k else 1)
         prediction = networks.predict(parameters, state)
         policy_loss += jnp.mean(weight * cross_entropy(batch.policy[:, k], prediction.policy))
-        value_loss += jnp.mean(weight * cross_entropy(atoms.encode(batch.target[:, k]), prediction.value))
+        value_loss += jnp.mean(
+            weight * cross_entropy(atoms.encode(batch.target[:, k]), prediction.value)
+        )
         if k < steps:
-            state, reward = networks.dynamics(parameters, state, batch.action[:, k].astype(jnp.int32))
+            state, reward = networks.dynamics(
+                parameters, state, batch.action[:, k].astype(jnp.int32)
+            )
             state = scale_gradient(state, 0.5)
             weight = inside[:, k] / steps
-            reward_loss += jnp.mean(weight * cross_entropy(atoms.encode(batch.reward[:, k]), reward))
-    parts = {"policy_loss": policy_loss, "value_loss": value_loss, "reward_loss": jnp.asarray(reward_loss)}
+            reward_loss += jnp.mean(
+                weight * cross_entropy(atoms.encode(batch.reward[:, k]), reward)
+            )
+    parts = {
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "reward_loss": jnp.asarray(reward_loss),
+    }
     return policy_loss + value_loss + reward_loss, parts
 
 
 def make_update(networks: Networks, config: AgentConfig):
-    """The optimiser, and the compiled (parameters, their mean, its state, batch) -> the first three after an update,
-    and the parts of the loss for the batch."""
+    """The optimiser, and the compiled (parameters, their mean, its state, batch) -> the first three
+    after an update, and the parts of the loss for the batch."""
     optimiser = optax.chain(
         optax.clip_by_global_norm(config.clip),
         optax.adamw(config.learning_rate, weight_decay=config.weight_decay),
@@ -67,9 +80,13 @@ class Learner:
     """Parameters, and the state of the optimiser; that and its update are from `make_update`."""
 
     def __init__(
-        self, networks: Networks, optimiser: optax.GradientTransformation, update, rng: np.random.Generator,
+        self,
+        networks: Networks,
+        optimiser: optax.GradientTransformation,
+        update,
+        rng: np.random.Generator,
         drop_start: float = 0.0,
-    ):  # fmt: skip
+    ):
         self.parameters = self.average = networks.init(rng, drop_start)
         """Trained, and acted by."""
         self.optimiser_state: Any = optimiser.init(self.parameters)
@@ -78,20 +95,31 @@ class Learner:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays of a checkpoint."""
-        return {name: leaf for prefix, tree in self._trees().items() for name, leaf in flatten(tree, prefix).items()}
+        return {
+            name: leaf
+            for prefix, tree in self._trees().items()
+            for name, leaf in flatten(tree, prefix).items()
+        }
 
     def restore(self, arrays: dict[str, np.ndarray], updates: int, source: object) -> None:
-        """Back to what `arrays` returned after so many updates; raises `InputError` where it does not fit."""
+        """Back to what `arrays` returned after so many updates; raises `InputError` where it does
+        not fit."""
         trees = (unflatten(tree, arrays, prefix, source) for prefix, tree in self._trees().items())
         self.parameters, self.average, self.optimiser_state = trees
         self.updates = updates
 
     def _trees(self) -> dict[str, Any]:
-        return {"parameters": self.parameters, "average": self.average, "optimiser": self.optimiser_state}
+        return {
+            "parameters": self.parameters,
+            "average": self.average,
+            "optimiser": self.optimiser_state,
+        }
 
     def compile(self, batch: Batch) -> None:
         """Compiles for batches of this shape, without learning from it."""
-        jax.block_until_ready(self._update(self.parameters, self.average, self.optimiser_state, batch))
+        jax.block_until_ready(
+            self._update(self.parameters, self.average, self.optimiser_state, batch)
+        )
 
     def step(self, batch: Batch) -> dict[str, jax.Array]:
         """One update; returns the parts of the loss."""

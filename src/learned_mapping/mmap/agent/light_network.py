@@ -1,6 +1,8 @@
-"""The networks of the light agent: representation, dynamics and prediction as perceptrons, with ids embedded.
+"""The networks of the light agent: representation, dynamics and prediction as perceptrons, with ids
+embedded.
 
-The buffer has one more embedding, which is added to the latent state and tells alike positions apart.
+The buffer has one more embedding, which is added to the latent state and tells alike positions
+apart.
 """
 
 import haiku as hk
@@ -16,10 +18,14 @@ NAMES = ("buffer", "tensor", "group")
 """Names of the ids."""
 
 
-def represent(config: AgentConfig, counts: tuple[int, int, int], vector: jax.Array, ids: jax.Array) -> jax.Array:
+def represent(
+    config: AgentConfig, counts: tuple[int, int, int], vector: jax.Array, ids: jax.Array
+) -> jax.Array:
     """[N, latent] from observations [N, WIDTH] and ids [N, 3]."""
     named = zip(NAMES, counts, ids.T) if config.ids else ()
-    embedded = [embedding(index, count, config.id_width, name=f"{name}_id") for name, count, index in named]
+    embedded = [
+        embedding(index, count, config.id_width, name=f"{name}_id") for name, count, index in named
+    ]
     x = jnp.concatenate([vector, *embedded], axis=-1)
     x = jax.nn.relu(layer_norm(hk.Linear(config.width, name="first")(x), name="first_norm"))
     x = hk.Linear(config.latent, name="second")(x)
@@ -29,14 +35,17 @@ def represent(config: AgentConfig, counts: tuple[int, int, int], vector: jax.Arr
 
 
 def dynamics(config: AgentConfig, start: np.ndarray, state: jax.Array, action: jax.Array):
-    """The next latent [N, latent] and reward logits [N, atoms] after actions [N]; logits begin at start [atoms]."""
+    """The next latent [N, latent] and reward logits [N, atoms] after actions [N]; logits begin at
+    start [atoms]."""
     x = jnp.concatenate([state, jax.nn.one_hot(action, NUM_ACTIONS)], axis=-1)
     x = jax.nn.relu(layer_norm(hk.Linear(config.width, name="first")(x), name="first_norm"))
     state = layer_norm(state + hk.Linear(config.latent, name="second")(x), name="latent_norm")
     return state, hk.Linear(config.atoms, name="reward_out")(x) + start
 
 
-def predict(config: AgentConfig, start: np.ndarray, state: jax.Array) -> tuple[jax.Array, jax.Array]:
+def predict(
+    config: AgentConfig, start: np.ndarray, state: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Logits of the policy [N, 3] and of the value [N, atoms] of latents [N, latent]."""
     x = jax.nn.relu(layer_norm(hk.Linear(config.width, name="first")(state), name="first_norm"))
     value = hk.Linear(config.atoms, name="value_out")(x) + start

@@ -1,7 +1,9 @@
-"""The agent's three functions, representation, dynamics and prediction, in the size that the configuration names.
+"""The agent's three functions, representation, dynamics and prediction, in the size that the
+configuration names.
 
-The program is fixed, so buffers, tensors and alias groups have embeddings of their own (Fig. 4's "embedding layers").
-The layers are in `light_network` and `paper_network`; a state is an array that nobody else looks into.
+The program is fixed, so buffers, tensors and alias groups have embeddings of their own (Fig. 4's
+"embedding layers"). The layers are in `light_network` and `paper_network`; a state is an array that
+nobody else looks into.
 """
 
 import functools
@@ -20,7 +22,8 @@ from learned_mapping.mmap.rules.actions import DROP
 
 Parameters = dict[str, Any]
 FAINT = 14.0
-"""The depth below the middle of the logits of values at the ends before training: all values start near 0."""
+"""The depth below the middle of the logits of values at the ends before training: all values start
+near 0."""
 
 
 def squeezed(x: jax.Array) -> jax.Array:
@@ -42,11 +45,15 @@ class Atoms(NamedTuple):
         return np.linspace(-end, end, self.count, dtype=np.float32)
 
     def encode(self, x: jax.Array) -> jax.Array:
-        """[..., count] probabilities on the two atoms next to x [...], with mean x (or h(x)); cut off at the ends."""
+        """[..., count] probabilities on the two atoms next to x [...], with mean x (or h(x)); cut
+        off at the ends."""
         y = squeezed(x) if self.log else x
         positions = self.positions
         step = positions[1] - positions[0]
-        return jnp.maximum(1.0 - jnp.abs(jnp.clip(y, positions[0], positions[-1])[..., None] - positions) / step, 0.0)
+        return jnp.maximum(
+            1.0 - jnp.abs(jnp.clip(y, positions[0], positions[-1])[..., None] - positions) / step,
+            0.0,
+        )
 
     def decode(self, logits: jax.Array) -> jax.Array:
         """[...] the mean under softmax(logits [..., count]), transformed back."""
@@ -67,12 +74,16 @@ class Prediction(NamedTuple):
 
 
 class Networks:
-    """Pure functions of parameters, for a program with these counts of buffers, tensors and alias groups + 1."""
+    """Pure functions of parameters, for a program with these counts of buffers, tensors and alias
+    groups + 1."""
 
     def __init__(self, config: AgentConfig, counts: tuple[int, int, int]):
         self.config, self.counts = config, counts
         self.atoms = Atoms(config.limit, config.atoms, config.log_values)
-        size, start = paper_network if config.network == PAPER_SIZE else light_network, self.atoms.start()
+        size, start = (
+            paper_network if config.network == PAPER_SIZE else light_network,
+            self.atoms.start(),
+        )
         self._represent, self._dynamics, self._predict = (
             hk.without_apply_rng(hk.transform(function))
             for function in (
@@ -83,12 +94,15 @@ class Networks:
         )
 
     def init(self, rng: np.random.Generator, drop_start: float = 0.0) -> Parameters:
-        """Random parameters; the heads start at 0, but for what Drop has ahead in the policy, `drop_start`."""
+        """Random parameters; the heads start at 0, but for what Drop has ahead in the policy,
+        `drop_start`."""
 
         def shapes(key):
             latent, one = jnp.zeros((1, self.config.latent)), jnp.zeros(1, jnp.int32)
             return {
-                "representation": self._represent.init(key, jnp.zeros((1, WIDTH)), jnp.zeros((1, 3), jnp.int32)),
+                "representation": self._represent.init(
+                    key, jnp.zeros((1, WIDTH)), jnp.zeros((1, 3), jnp.int32)
+                ),
                 "dynamics": self._dynamics.init(key, latent, one),
                 "prediction": self._predict.init(key, latent),
             }
@@ -102,7 +116,9 @@ class Networks:
         """[N, latent] from observations [N, WIDTH] and ids [N, 3]."""
         return self._represent.apply(parameters["representation"], vector, ids)
 
-    def dynamics(self, parameters: Parameters, state: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def dynamics(
+        self, parameters: Parameters, state: jax.Array, action: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
         """The next latent [N, latent] and reward logits [N, atoms] after actions [N]."""
         return self._dynamics.apply(parameters["dynamics"], state, action)
 

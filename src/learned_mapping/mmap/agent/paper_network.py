@@ -1,11 +1,14 @@
-"""The networks in the paper's size: Figure 4's representation encoder, and residual perceptrons behind it.
+"""The networks in the paper's size: Figure 4's representation encoder, and residual perceptrons
+behind it.
 
-The memory is an image and goes through a convolutional ResNet: rows are the steps `AHEAD`, columns the `CELLS` of the
-memory; a channel is the share of a cell that is taken, and more hold the finer profile at target_time. Ids are embedded
-and the other parts of the observation go through a linear layer each. All is joined and passes residual blocks.
+The memory is an image and goes through a convolutional ResNet: rows are the steps `AHEAD`, columns
+the `CELLS` of the memory; a channel is the share of a cell that is taken, and more hold the finer
+profile at target_time. Ids are embedded and the other parts of the observation go through a linear
+layer each. All is joined and passes residual blocks.
 
-The paper prints the arrangement and no widths: those of `config.PAPER` are ours. Its image is binary and has 128 x 128
-cells, its profile the full resolution; ours have what `observation` has for both sizes of the agent.
+The paper prints the arrangement and no widths: those of `config.PAPER` are ours. Its image is
+binary and has 128 x 128 cells, its profile the full resolution; ours have what `observation` has
+for both sizes of the agent.
 """
 
 import haiku as hk
@@ -22,16 +25,23 @@ from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 IMAGE = ("map", "profile")
 """The parts of the observation that the image shows."""
 STAGES = 2
-"""Stages of the ResNet; each after the first has half as many rows and columns and twice as many channels."""
+"""Stages of the ResNet; each after the first has half as many rows and columns and twice as many
+channels."""
 
 
-def represent(config: AgentConfig, counts: tuple[int, int, int], vector: jax.Array, ids: jax.Array) -> jax.Array:
+def represent(
+    config: AgentConfig, counts: tuple[int, int, int], vector: jax.Array, ids: jax.Array
+) -> jax.Array:
     """[N, latent] from observations [N, WIDTH] and ids [N, 3]."""
     parts = dict(zip(PARTS, jnp.split(vector, np.cumsum(list(PARTS.values()))[:-1], axis=-1)))
     features = [_picture(config, memory_image(parts["map"], parts["profile"]))]
-    features += [hk.Linear(config.id_width, name=name)(parts[name]) for name in PARTS if name not in IMAGE]
+    features += [
+        hk.Linear(config.id_width, name=name)(parts[name]) for name in PARTS if name not in IMAGE
+    ]
     named = zip(NAMES, counts, ids.T) if config.ids else ()
-    features += [embedding(index, count, config.id_width, name=f"{name}_id") for name, count, index in named]
+    features += [
+        embedding(index, count, config.id_width, name=f"{name}_id") for name, count, index in named
+    ]
     x = hk.Linear(config.latent, name="join")(jax.nn.relu(jnp.concatenate(features, axis=-1)))
     x = _residual(config, x)
     if config.ids:
@@ -40,14 +50,17 @@ def represent(config: AgentConfig, counts: tuple[int, int, int], vector: jax.Arr
 
 
 def dynamics(config: AgentConfig, start: np.ndarray, state: jax.Array, action: jax.Array):
-    """The next latent [N, latent] and reward logits [N, atoms] after actions [N]; logits begin at start [atoms]."""
+    """The next latent [N, latent] and reward logits [N, atoms] after actions [N]; logits begin at
+    start [atoms]."""
     chosen = jax.nn.one_hot(action, NUM_ACTIONS, dtype=state.dtype)
     x = state + hk.Linear(config.latent, name="join")(jnp.concatenate([state, chosen], axis=-1))
     state = layer_norm(_residual(config, x), name="latent_norm")
     return state, mlp(state, [config.width], config.atoms, name="reward") + start
 
 
-def predict(config: AgentConfig, start: np.ndarray, state: jax.Array) -> tuple[jax.Array, jax.Array]:
+def predict(
+    config: AgentConfig, start: np.ndarray, state: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Logits of the policy [N, 3] and of the value [N, atoms] of latents [N, latent]."""
     x = layer_norm(_residual(config, state), name="norm")
     policy = mlp(x, [config.width], NUM_ACTIONS, name="policy")
@@ -55,14 +68,18 @@ def predict(config: AgentConfig, start: np.ndarray, state: jax.Array) -> tuple[j
 
 
 def memory_image(cells: jax.Array, profile: jax.Array) -> jax.Array:
-    """[N, steps, CELLS, 1 + PROFILE / CELLS] from the parts `map` and `profile`, which is the same in all rows."""
+    """[N, steps, CELLS, 1 + PROFILE / CELLS] from the parts `map` and `profile`, which is the same
+    in all rows."""
     rows = cells.reshape(-1, len(AHEAD), CELLS, 1)
     fine = profile.reshape(-1, 1, CELLS, PROFILE // CELLS)
-    return jnp.concatenate([rows, jnp.broadcast_to(fine, (len(rows), len(AHEAD), *fine.shape[2:]))], axis=-1)
+    return jnp.concatenate(
+        [rows, jnp.broadcast_to(fine, (len(rows), len(AHEAD), *fine.shape[2:]))], axis=-1
+    )
 
 
 def _picture(config: AgentConfig, x: jax.Array) -> jax.Array:
-    """[N, latent] of images [N, steps, CELLS, channels]: a ResNet whose blocks normalise before they convolve."""
+    """[N, latent] of images [N, steps, CELLS, channels]: a ResNet whose blocks normalise before
+    they convolve."""
     for stage in range(STAGES):
         channels, stride = config.channels << stage, 1 if stage == 0 else 2
         x = hk.Conv2D(channels, 3, stride=stride, name=f"stage_{stage}")(x)
@@ -80,6 +97,8 @@ def _picture(config: AgentConfig, x: jax.Array) -> jax.Array:
 def _residual(config: AgentConfig, x: jax.Array) -> jax.Array:
     """x [N, latent] through residual blocks with one hidden layer each."""
     for block in range(config.blocks):
-        y = hk.Linear(config.width, name=f"block_{block}_0")(layer_norm(x, name=f"block_{block}_norm"))
+        y = hk.Linear(config.width, name=f"block_{block}_0")(
+            layer_norm(x, name=f"block_{block}_norm")
+        )
         x = x + hk.Linear(config.latent, name=f"block_{block}_1")(jax.nn.relu(y))
     return x

@@ -1,7 +1,9 @@
-"""Proximal policy optimisation on the game in JAX, many games side by side, a whole training in one `jit`.
+"""Proximal policy optimisation on the game in JAX, many games side by side, a whole training in one
+`jit`.
 
-The control without search or model: a small network sees what the light network of `muzero` sees, and learns from games
-alone. After PureJaxRL (Lu et al. 2022), with masked actions and a reward that is the share of the possible saving.
+The control without search or model: a small network sees what the light network of `muzero` sees,
+and learns from games alone. After PureJaxRL (Lu et al. 2022), with masked actions and a reward that
+is the share of the possible saving.
 """
 
 from functools import partial
@@ -23,7 +25,8 @@ from learned_mapping.programs.program import Program
 
 
 class Ppo(NamedTuple):
-    """Settings. Those of PureJaxRL but for the discount, which a game of thousands of moves cannot have."""
+    """Settings. Those of PureJaxRL but for the discount, which a game of thousands of moves cannot
+    have."""
 
     games: int = 32
     steps: int = 256  # Moves of each game between two updates.
@@ -51,8 +54,8 @@ def network(width: int) -> hk.Transformed:
 
 
 def start(program: Program, seed: int, settings: Ppo = STOCK) -> tuple[Any, Any]:
-    """The state of a training at its start, and `updates`, which goes on from one: a pure function for `jit`. Both
-    inside `env.exact`."""
+    """The state of a training at its start, and `updates`, which goes on from one: a pure function
+    for `jit`. Both inside `env.exact`."""
     env_program, tables = env.env_program(program), env.observation_tables(program)
     capacity = env.capacity_for(program)
 
@@ -66,16 +69,21 @@ def start(program: Program, seed: int, settings: Ppo = STOCK) -> tuple[Any, Any]
         return parameters, _optimiser(settings).init(parameters), fresh, key, best
 
     state = begin(env_program, jax.random.PRNGKey(seed))
-    return state, partial(updates, settings, env_program, tables, state[2], program.possible_saving_s or 1.0)
+    return state, partial(
+        updates, settings, env_program, tables, state[2], program.possible_saving_s or 1.0
+    )
 
 
 def _optimiser(settings: Ppo) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(0.5), optax.adam(settings.rate))
 
 
-def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: float, state: Any, count: int) -> Any:
-    """`count` updates on; returns the state, whose last part is the best whole game (return, [B] actions), and of each
-    update the mean return of the games that ended in it, and how many these were."""
+def updates(
+    settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: float, state: Any, count: int
+) -> Any:
+    """`count` updates on; returns the state, whose last part is the best whole game (return, [B]
+    actions), and of each update the mean return of the games that ended in it, and how many these
+    were."""
     net, optimiser, rows = network(settings.width), _optimiser(settings), jnp.arange(settings.games)
 
     def policy(parameters, seen, legal):
@@ -83,7 +91,9 @@ def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: fl
         return jax.nn.log_softmax(jnp.where(legal, logits, -1e9)), value
 
     def look(games):
-        return jax.vmap(env.observe, (None, None, 0))(program, tables, games)[0], games.position.legal
+        return jax.vmap(env.observe, (None, None, 0))(program, tables, games)[
+            0
+        ], games.position.legal
 
     def move(carry, _):
         parameters, games, key, best = carry
@@ -92,11 +102,16 @@ def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: fl
         laws, value = policy(parameters, seen, legal)
         action = jax.random.categorical(draw, laws).astype(jnp.int32)
         after = jax.vmap(env.decide, (None, 0, 0))(program, games, action)
-        reward = ((after.position.saved_s - games.position.saved_s) / possible_s).astype(jnp.float32)
+        reward = ((after.position.saved_s - games.position.saved_s) / possible_s).astype(
+            jnp.float32
+        )
         share = jnp.where(after.over, after.position.saved_s / possible_s, -1.0)
         g = jnp.argmax(share)
         better = (share[g] > best[0]) & ~after.overflow[g]
-        best = (jnp.where(better, share[g], best[0]), jnp.where(better, after.position.action[g], best[1]))
+        best = (
+            jnp.where(better, share[g], best[0]),
+            jnp.where(better, after.position.action[g], best[1]),
+        )
         moves = (seen, legal, action, laws[rows, action], value, reward, after.over, share)
         return (parameters, chosen(after.over, fresh, after), key, best), moves
 
@@ -105,9 +120,13 @@ def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: fl
         laws, value = policy(parameters, seen, legal)
         ratio = jnp.exp(jnp.take_along_axis(laws, action[:, None], 1)[:, 0] - law)
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - settings.clip, 1 + settings.clip) * advantage)
+        gain = jnp.minimum(
+            ratio * advantage, jnp.clip(ratio, 1 - settings.clip, 1 + settings.clip) * advantage
+        )
         entropy = -jnp.where(legal, jnp.exp(laws) * laws, 0.0).sum(-1)
-        return 0.5 * ((value - target) ** 2).mean() - gain.mean() - settings.entropy * entropy.mean()
+        return (
+            0.5 * ((value - target) ** 2).mean() - gain.mean() - settings.entropy * entropy.mean()
+        )
 
     def learn(carry, batch):
         parameters, memory = carry
@@ -116,7 +135,9 @@ def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: fl
 
     def update(state, _):
         parameters, memory, games, key, best = state
-        (_, games, key, best), moves = jax.lax.scan(move, (parameters, games, key, best), None, settings.steps)
+        (_, games, key, best), moves = jax.lax.scan(
+            move, (parameters, games, key, best), None, settings.steps
+        )
         seen, legal, action, law, value, reward, over, share = moves
 
         def backwards(carry, row):
@@ -127,14 +148,20 @@ def updates(settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: fl
 
         last = policy(parameters, *look(games))[1]
         carry = (jnp.zeros_like(last), last)
-        _, advantage = jax.lax.scan(backwards, carry, (value, reward, 1.0 - over.astype(jnp.float32)), reverse=True)
+        _, advantage = jax.lax.scan(
+            backwards, carry, (value, reward, 1.0 - over.astype(jnp.float32)), reverse=True
+        )
         flat = (seen, legal, action, law, advantage, advantage + value)
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), flat)
         key, draw = jax.random.split(key)
-        order = [jax.random.permutation(k, len(flat[2])) for k in jax.random.split(draw, settings.epochs)]
+        order = [
+            jax.random.permutation(k, len(flat[2])) for k in jax.random.split(draw, settings.epochs)
+        ]
         order = jnp.concatenate(order).reshape(settings.epochs * settings.batches, -1)
         (parameters, memory), _ = jax.lax.scan(
-            lambda carry, row: learn(carry, jax.tree.map(lambda leaf: leaf[row], flat)), (parameters, memory), order
+            lambda carry, row: learn(carry, jax.tree.map(lambda leaf: leaf[row], flat)),
+            (parameters, memory),
+            order,
         )
         ended = over.sum()
         mean = jnp.where(over, share, 0.0).sum() / jnp.maximum(ended, 1)
@@ -149,8 +176,8 @@ def actions_of(best: tuple[jax.Array, jax.Array]) -> np.ndarray:
 
 
 def learn_and_play(search: Search, rng: np.random.Generator) -> None:
-    """Trains until the budget is spent, update by update; the best whole game is then the search's. What is compiled
-    before the first is not counted."""
+    """Trains until the budget is spent, update by update; the best whole game is then the search's.
+    What is compiled before the first is not counted."""
     program, budget = search.program, search.budget
     if program.possible_saving_s <= 0.0:
         return
@@ -164,7 +191,8 @@ def learn_and_play(search: Search, rng: np.random.Generator) -> None:
         while not budget.spent():
             state, (_, ended) = step(state)
             search.metrics["updates"] += 1.0
-            budget.record(max(float(state[-1][0]), 0.0), int(np.asarray(ended)[0]))  # JAX would compile the index
+            # JAX would compile the index
+            budget.record(max(float(state[-1][0]), 0.0), int(np.asarray(ended)[0]))
     if budget.best is not None and budget.best > 0.0:
         search.game.restart()
         search.game.play_actions(actions_of(state[-1]))

@@ -1,4 +1,5 @@
-"""The last decisions of self-play in a ring, chunk by chunk, unrolls drawn from them, and their value targets."""
+"""The last decisions of self-play in a ring, chunk by chunk, unrolls drawn from them, and their
+value targets."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -18,8 +19,8 @@ FIELDS = {
     "target": ((), np.float32),
     "left": ((), np.int16),
 }
-"""Fields of a decision: what was seen, done and searched; reward and value target in units; how many decisions of its
-chunk follow."""
+"""Fields of a decision: what was seen, done and searched; reward and value target in units; how
+many decisions of its chunk follow."""
 
 
 class Batch(NamedTuple):
@@ -31,7 +32,8 @@ class Batch(NamedTuple):
     policy: np.ndarray  # [N, K + 1, 3].
     reward: np.ndarray  # [N, K + 1]: what followed each position.
     target: np.ndarray  # [N, K + 1]: value targets.
-    inside: np.ndarray  # [N, K + 1] bool: whether the chunk reaches so far; what it does not reach is not learned from.
+    # [N, K + 1] bool: whether the chunk reaches so far; what it does not reach is not learned from.
+    inside: np.ndarray
 
 
 class Replay:
@@ -41,10 +43,13 @@ class Replay:
         if capacity < 1:
             raise InputError("replay", "capacity", f"must be at least 1, got {capacity}")
         self.capacity, self.size, self.end = capacity, 0, 0
-        self.fields = {name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in fields.items()}
+        self.fields = {
+            name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in fields.items()
+        }
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:
-        """Appends decisions, chunks one after the other: arrays [n, ...] for every field; at most `capacity` stay."""
+        """Appends decisions, chunks one after the other: arrays [n, ...] for every field; at most
+        `capacity` stay."""
         count = len(columns["action"])
         kept = min(count, self.capacity)
         rows = (self.end + np.arange(kept)) % self.capacity
@@ -63,7 +68,9 @@ class Replay:
         left = fields["left"][rows][:, None]
         index = (rows[:, None] + np.minimum(ahead, left)) % self.capacity
         columns = {name: fields[name][index] for name in ("action", "policy", "reward", "target")}
-        return Batch(vector=fields["vector"][rows], ids=fields["ids"][rows], inside=ahead <= left, **columns)
+        return Batch(
+            vector=fields["vector"][rows], ids=fields["ids"][rows], inside=ahead <= left, **columns
+        )
 
     def arrays(self, prefix: str) -> dict[str, np.ndarray]:
         """The arrays of a checkpoint."""
@@ -74,7 +81,11 @@ class Replay:
         """Back to what `arrays` returned; raises `InputError` where it does not fit."""
         for name, store in self.fields.items():
             stored = arrays.get(f"{prefix}.{name}")
-            fits = stored is not None and stored.dtype == store.dtype and stored.shape[1:] == store.shape[1:]
+            fits = (
+                stored is not None
+                and stored.dtype == store.dtype
+                and stored.shape[1:] == store.shape[1:]
+            )
             if not fits or len(stored) > self.capacity or f"{prefix}.end" not in arrays:
                 raise InputError(source, f"{prefix}.{name}", "is missing or does not fit")
             store[: len(stored)] = stored
@@ -96,13 +107,15 @@ def lambda_returns(
     discount: float,
     trace: float,
 ) -> np.ndarray:
-    """z_t = r_t + γ ((1 − λ) v_{t+1} + λ z_{t+1}), with nothing after the end of a game (Sutton and Barto, eq. 12.20).
+    """z_t = r_t + γ ((1 − λ) v_{t+1} + λ z_{t+1}), with nothing after the end of a game (Sutton and
+    Barto, eq. 12.20).
 
     Args:
       reward: [M, G] r_t, of M decisions in each of G games.
       value: [M, G] v_t, by the search.
       ended: [M, G] bool: the game was over after the decision.
-      active: [M, G] bool: there was a decision; none follows the first False of a column without a restart.
+      active: [M, G] bool: there was a decision; none follows the first False of a column without a
+        restart.
       bootstrap: [G] v_M = z_M: what follows the last decision where the game goes on.
       discount, trace: γ and λ.
 
@@ -120,7 +133,8 @@ def lambda_returns(
 
 
 def decisions_left(ended: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """[M, G] int64: how many decisions of the same game follow each in its chunk; arguments as `lambda_returns`."""
+    """[M, G] int64: how many decisions of the same game follow each in its chunk; arguments as
+    `lambda_returns`."""
     left = np.zeros(ended.shape, np.int64)
     following = np.full(ended.shape[1], -1)
     for m in range(len(ended) - 1, -1, -1):

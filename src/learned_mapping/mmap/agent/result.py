@@ -1,4 +1,5 @@
-"""The result of a training: a mapping, what it comes to, the learning curve and games from all along."""
+"""The result of a training: a mapping, what it comes to, the learning curve and games from all
+along."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,11 +27,11 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class LearnedResult(Result):
-    """A `Result` with what learning adds. The solution is the best whole game of the agent alone. Further metrics:
-    ``own_return`` (mean return of the evaluation games), ``best_found`` (the best game met by whatever means, windows
-    and demonstrations included), ``recent_return`` (see `agent.MMapAgent`), ``updates``, ``rounds`` (see
-    `rounds`), ``decisions``, ``parameters``, ``compile_s`` and ``evaluation_s`` (CPU seconds that no budget paid
-    for)."""
+    """A `Result` with what learning adds. The solution is the best whole game of the agent alone.
+    Further metrics: ``own_return`` (mean return of the evaluation games), ``best_found`` (the best
+    game met by whatever means, windows and demonstrations included), ``recent_return`` (see
+    `agent.MMapAgent`), ``updates``, ``rounds`` (see `rounds`), ``decisions``, ``parameters``,
+    ``compile_s`` and ``evaluation_s`` (CPU seconds that no budget paid for)."""
 
     log: tuple[dict[str, Any], ...] = ()
     """The learning curve, a row per iteration; columns as in `MMapAgent._row`."""
@@ -60,13 +61,25 @@ def result_of(
     rows: tuple[dict[str, Any], ...] = (),
     stages: Sequence[tuple[int, np.ndarray]] = (),
 ) -> LearnedResult:
-    """The result of a training whose game has these actions [B]; `stages` are numbers and actions of others."""
+    """The result of a training whose game has these actions [B]; `stages` are numbers and actions
+    of others."""
     mapping, costs_alone = _mapping_and_costs(program, actions)
-    games = [(number, _mapping_and_costs(program, game)[1], "".join(map(str, game))) for number, game in stages]
+    games = [
+        (number, _mapping_and_costs(program, game)[1], "".join(map(str, game)))
+        for number, game in stages
+    ]
     return LearnedResult(
-        mapping, costs_alone | metrics, budget.curve(), budget.samples, budget.seconds, log=rows,
-        stages=tuple(Stage(number, costs["return"], costs["latency_s"], game) for number, costs, game in games),
-    )  # fmt: skip
+        mapping,
+        costs_alone | metrics,
+        budget.curve(),
+        budget.samples,
+        budget.seconds,
+        log=rows,
+        stages=tuple(
+            Stage(number, costs["return"], costs["latency_s"], game)
+            for number, costs, game in games
+        ),
+    )
 
 
 def result_without_choice(program: Program, budget: Budget) -> LearnedResult:

@@ -1,9 +1,10 @@
 """Rounds of a training: where one stands still, the next begins from scratch.
 
-With `AgentConfig.patience` a training on whole games goes in rounds. A round ends when it stands still: that many
-updates, and a third of the round's, have made neither its best whole game nor the best game it has met by whatever
-means better by `WORTH`. The next one begins with a new network, an empty replay and a best game of its own, and with
-settings of its own, see `ROUNDS`. What the agent has found is the best of all rounds.
+With `AgentConfig.patience` a training on whole games goes in rounds. A round ends when it stands
+still: that many updates, and a third of the round's, have made neither its best whole game nor the
+best game it has met by whatever means better by `WORTH`. The next one begins with a new network, an
+empty replay and a best game of its own, and with settings of its own, see `ROUNDS`. What the agent
+has found is the best of all rounds.
 """
 
 import dataclasses
@@ -21,8 +22,8 @@ IN_WINDOWS: dict[str, Any] = {
     if (value := getattr(WINDOWS, field.name)) != getattr(WHOLE, field.name)
 }
 ROUNDS = ({}, NEAR_DROP, IN_WINDOWS)
-"""Changes of a round to the settings of the first one, in turn: nothing; play begins near "Drop everything"; windows as
-on long programs."""
+"""Changes of a round to the settings of the first one, in turn: nothing; play begins near "Drop
+everything"; windows as on long programs."""
 
 
 def round_config(config: AgentConfig, number: int) -> AgentConfig:
@@ -40,7 +41,8 @@ class Rounds:
     reached_at: int = 0
     """Updates before its last worthwhile gain."""
     reached: float = 0.0
-    """Return of its best whole game after that gain and of its best game by whatever means, added."""
+    """Return of its best whole game after that gain and of its best game by whatever means,
+    added."""
     found: float | None = None
     """The best return by whatever means in an earlier round."""
     settled: float | None = None

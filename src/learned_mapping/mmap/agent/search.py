@@ -1,7 +1,9 @@
-"""The search in the learned model: Gumbel MuZero (Danihelka et al. 2022) by mctx, batched over games.
+"""The search in the learned model: Gumbel MuZero (Danihelka et al. 2022) by mctx, batched over
+games.
 
-Q is completed by the mixed value but not rescaled to [0, 1]: with three actions of nearly equal value rescaling blows
-their noise up to the size of the prior. Its scale, logits per unit, decides between learning and collapse.
+Q is completed by the mixed value but not rescaled to [0, 1]: with three actions of nearly equal
+value rescaling blows their noise up to the size of the prior. Its scale, logits per unit, decides
+between learning and collapse.
 """
 
 import functools
@@ -25,11 +27,15 @@ VISITS = 50.0
 
 
 class Decisions(NamedTuple):
-    """The agent's decisions at N positions; a row without a legal action gets a meaningless answer."""
+    """The agent's decisions at N positions; a row without a legal action gets a meaningless
+    answer."""
 
-    action: np.ndarray  # [N] int32, drawn at the temperature asked for, from `policy` or else from the head.
-    policy: np.ndarray  # [N, 3]: the improved policy; that of the policy head where there is neither search nor model.
-    value: np.ndarray  # [N] the root's value after the search, in units, relative to the return to go expected there.
+    # [N] int32, drawn at the temperature asked for, from `policy` or else from the head.
+    action: np.ndarray
+    # [N, 3]: the improved policy; that of the policy head where there is neither search nor model.
+    policy: np.ndarray
+    # [N] the root's value after the search, in units, relative to the return to go expected there.
+    value: np.ndarray
     network_value: np.ndarray  # [N] the same before the search.
 
 
@@ -57,42 +63,54 @@ def masked(logits: jax.Array, legal: jax.Array) -> jax.Array:
 
 
 def make_tree_search(config: AgentConfig, recurrent):
-    """(parameters, key, logits [N, 3] without what is not legal, value [N], embedding of the root, legal [N, 3]) ->
-    mctx's output, with `recurrent`, its function of a step."""
+    """(parameters, key, logits [N, 3] without what is not legal, value [N], embedding of the root,
+    legal [N, 3]) -> mctx's output, with `recurrent`, its function of a step."""
     transform = functools.partial(
-        mctx.qtransform_completed_by_mix_value, value_scale=config.value_scale / VISITS, rescale_values=False
+        mctx.qtransform_completed_by_mix_value,
+        value_scale=config.value_scale / VISITS,
+        rescale_values=False,
     )
 
     def search(parameters, key, logits, value, state, legal):
         root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
         return mctx.gumbel_muzero_policy(
-            parameters, key, root, recurrent, config.search_simulations, invalid_actions=~legal, qtransform=transform,
+            parameters,
+            key,
+            root,
+            recurrent,
+            config.search_simulations,
+            invalid_actions=~legal,
+            qtransform=transform,
             max_num_considered_actions=NUM_ACTIONS,
-        )  # fmt: skip
+        )
 
     return search
 
 
 def one_step(config: AgentConfig, recurrent):
-    """(parameters, logits [N, 3] without what is not legal, value [N], embedding of the root) -> the policy [N, 3]
-    improved without a search: the head's, times exp of each action's advantage by one step of the learned model, cut
-    off at `ADVANTAGE` (CMPO, Hessel et al. 2021, equation 9)."""
+    """(parameters, logits [N, 3] without what is not legal, value [N], embedding of the root) ->
+    the policy [N, 3] improved without a search: the head's, times exp of each action's advantage by
+    one step of the learned model, cut off at `ADVANTAGE` (CMPO, Hessel et al. 2021, equation 9)."""
 
     def improve(parameters, logits, value, state):
         def worth(action: int) -> jax.Array:
             output, _ = recurrent(parameters, None, jnp.full(len(value), action), state)
             return output.reward + output.discount * output.value
 
-        advantages = jnp.stack([worth(action) for action in range(NUM_ACTIONS)], axis=1) - value[:, None]
-        return jax.nn.softmax(logits + jnp.clip(config.value_scale * advantages, -ADVANTAGE, ADVANTAGE))
+        advantages = (
+            jnp.stack([worth(action) for action in range(NUM_ACTIONS)], axis=1) - value[:, None]
+        )
+        return jax.nn.softmax(
+            logits + jnp.clip(config.value_scale * advantages, -ADVANTAGE, ADVANTAGE)
+        )
 
     return improve
 
 
 def make_policy(networks: Networks, config: AgentConfig, recurrent):
-    """(parameters, prediction at the root, embedding of the root, legal [N, 3], seed, count, temperature [N]) ->
-    `Decisions`: the search with `recurrent`, mctx's function of a step, the policy head improved by `one_step` of it,
-    or the head alone."""
+    """(parameters, prediction at the root, embedding of the root, legal [N, 3], seed, count,
+    temperature [N]) -> `Decisions`: the search with `recurrent`, mctx's function of a step, the
+    policy head improved by `one_step` of it, or the head alone."""
     search, improve = make_tree_search(config, recurrent), one_step(config, recurrent)
 
     def decide(parameters, prediction, state, legal, seed, count, temperature):
@@ -113,26 +131,30 @@ def make_policy(networks: Networks, config: AgentConfig, recurrent):
 
 
 def make_decide(networks: Networks, config: AgentConfig):
-    """(parameters, vector [N, WIDTH], ids [N, 3], legal [N, 3], seed, count, temperature [N]) -> `Decisions`; compiled,
-    and a function of its arguments alone."""
+    """(parameters, vector [N, WIDTH], ids [N, 3], legal [N, 3], seed, count, temperature [N]) ->
+    `Decisions`; compiled, and a function of its arguments alone."""
     policy = make_policy(networks, config, model(networks, config))
 
     def decide(parameters, vector, ids, legal, seed, count, temperature):
         state = networks.represent(parameters, vector, ids)
-        return policy(parameters, networks.predict(parameters, state), state, legal, seed, count, temperature)
+        return policy(
+            parameters, networks.predict(parameters, state), state, legal, seed, count, temperature
+        )
 
     return jax.jit(decide)
 
 
 def make_search(networks: Networks, config: AgentConfig):
-    """(parameters, vector [N, WIDTH], ids [N, 3], legal [N, 3], key) -> mctx's output with the tree, and the policy
-    head's logits [N, 3]; compiled, for a look inside."""
+    """(parameters, vector [N, WIDTH], ids [N, 3], legal [N, 3], key) -> mctx's output with the
+    tree, and the policy head's logits [N, 3]; compiled, for a look inside."""
     search = make_tree_search(config, model(networks, config))
 
     def look(parameters, vector, ids, legal, key):
         state = networks.represent(parameters, vector, ids)
         prediction = networks.predict(parameters, state)
         logits = masked(prediction.policy, legal)
-        return search(parameters, key, logits, networks.atoms.decode(prediction.value), state, legal), logits
+        return search(
+            parameters, key, logits, networks.atoms.decode(prediction.value), state, legal
+        ), logits
 
     return jax.jit(look)

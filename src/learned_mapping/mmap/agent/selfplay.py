@@ -1,15 +1,17 @@
 """Self-play: whole games that go on from one iteration to the next, and windows of the best game.
 
-**Whole games** are the agent's own from the first buffer to the last. A chunk of one is learned from before the game
-ends; the search's value stands for the rest. Beside windows they move faster, so that few updates lie between the
-first decision of a game and its last.
+**Whole games** are the agent's own from the first buffer to the last. A chunk of one is learned
+from before the game ends; the search's value stands for the rest. Beside windows they move faster,
+so that few updates lie between the first decision of a game and its last.
 
-**Windows** begin at a decision of the best game and end like it, so that what `moves` decisions are worth is known a
-moment later. Some begin and end like the agent's own last cold game: they teach it where it goes wrong.
+**Windows** begin at a decision of the best game and end like it, so that what `moves` decisions are
+worth is known a moment later. Some begin and end like the agent's own last cold game: they teach it
+where it goes wrong.
 
-Rewards and values are in units and relative to the *return to go* expected at a buffer: that of the game a window
-follows, the best game's for whole games beside windows, else a running mean over whole games. This is a potential
-(Ng et al. 1999), with which the best game stays the best where nothing is discounted; a discount bends that a little.
+Rewards and values are in units and relative to the *return to go* expected at a buffer: that of the
+game a window follows, the best game's for whole games beside windows, else a running mean over
+whole games. This is a potential (Ng et al. 1999), with which the best game stays the best where
+nothing is discounted; a discount bends that a little.
 """
 
 import functools
@@ -82,12 +84,16 @@ class Played(NamedTuple):
 
 
 class SelfPlay:
-    """The games of a round of one program, in progress; `follow` a best game and `begin` before they go on."""
+    """The games of a round of one program, in progress; `follow` a best game and `begin` before
+    they go on."""
 
     def __init__(self, program: Program, config: AgentConfig):
         make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
         self.config = config
-        self.games, self.evaluation = make(program, config.whole_games), make(program, config.evaluation_games)
+        self.games, self.evaluation = (
+            make(program, config.whole_games),
+            make(program, config.evaluation_games),
+        )
         """Whole games: those learned from, and those to measure by."""
         self.windows = make(program, config.windows) if config.windows else None
         self.single, self.best = Games(program, 1), Guide(program)
@@ -116,7 +122,8 @@ class SelfPlay:
         Game(self.single.program).play_random(np.random.default_rng(0))
 
     def follow(self, actions: np.ndarray) -> None:
-        """Takes a game by its actions [B] for the best one; beside windows games shall now get what it got."""
+        """Takes a game by its actions [B] for the best one; beside windows games shall now get what
+        it got."""
         self.best.follow(actions)
         if self.windows is not None and self.config.potential:
             self.to_go = self.best.to_go
@@ -128,16 +135,20 @@ class SelfPlay:
             self.own_guide.follow(actions)
 
     def expect(self, finished: Sequence[WholeGame]) -> None:
-        """Moves the running mean of the return to go towards whole games; windows have the best game's."""
+        """Moves the running mean of the return to go towards whole games; windows have the best
+        game's."""
         if finished and self.windows is None and self.config.potential:
             mean = np.mean([game.value - game.saved_before for game in finished], axis=0)
             kept = (1.0 - 1.0 / MEMORY) ** len(finished)
             self.to_go = kept * self.to_go + (1.0 - kept) * mean
 
     def demonstration(self, actions: np.ndarray, confidence: float) -> Replay:
-        """A game by its actions [B]: the policy targets are these, by `confidence`, of which the other legal ones share
-        the rest; the values are the exact return to go."""
-        games, rows = self.single, {name: [] for name in ("vector", "ids", "legal", "action", "expected")}
+        """A game by its actions [B]: the policy targets are these, by `confidence`, of which the
+        other legal ones share the rest; the values are the exact return to go."""
+        games, rows = (
+            self.single,
+            {name: [] for name in ("vector", "ids", "legal", "action", "expected")},
+        )
         games.restart([0])
         games.observe()
         while not games.over[0]:
@@ -170,14 +181,18 @@ class SelfPlay:
         return float(self.evaluation.saved.mean())
 
     def begin(self, to_go: np.ndarray) -> None:
-        """Sets out from the best game with returns to go [B + 1]. Beside windows whole games begin at places all over
-        the best one, so that they do not all end in the same iteration."""
+        """Sets out from the best game with returns to go [B + 1]. Beside windows whole games begin
+        at places all over the best one, so that they do not all end in the same iteration."""
         self.unit = max(float(len(self.best.decisions)), 1.0)
         if self.config.potential:
             self.to_go = to_go
         if self.windows is not None:
             games = np.arange(len(self.games))
-            self.games.start_at(self.best, games, self.best.decisions[games * len(self.best.decisions) // len(games)])
+            self.games.start_at(
+                self.best,
+                games,
+                self.best.decisions[games * len(self.best.decisions) // len(games)],
+            )
             self.games.observe()
             self.partial = games > 0
 
@@ -185,7 +200,9 @@ class SelfPlay:
         """[whole games] the return expected of each, in units: the potential."""
         return self.unit * (self.games.saved + self.to_go[self.games.cursor])
 
-    def play(self, decide: Decide, rng: np.random.Generator, stop: Callable[[], bool]) -> Chunk | None:
+    def play(
+        self, decide: Decide, rng: np.random.Generator, stop: Callable[[], bool]
+    ) -> Chunk | None:
         """Some decisions of every game; None where `stop` cut them short."""
         finished: list[WholeGame] = []
         whole = self._play_whole(decide, stop, finished)
@@ -196,7 +213,9 @@ class SelfPlay:
         windows = self._play_windows(decide, rng, stop)
         return None if windows is None else self._chunk([whole, windows[0]], finished, *windows[1:])
 
-    def _play_whole(self, decide: Decide, stop: Callable[[], bool], finished: list[WholeGame]) -> Played | None:
+    def _play_whole(
+        self, decide: Decide, stop: Callable[[], bool], finished: list[WholeGame]
+    ) -> Played | None:
         games, config = self.games, self.config
         temperature = np.ones(len(games), np.float32)
         temperature[len(games) - config.cold_games :] = config.cold_temperature
@@ -212,12 +231,16 @@ class SelfPlay:
         moves = config.moves
         if self.windows is not None:
             moves = max(moves, -(-len(self.best.decisions) // config.pace))
-        rows = self._steps(games, self.expected, decide, np.tile(temperature, (moves, 1)), stop, end)
-        return None if rows is None else Played(rows, decide(games, temperature).value.astype(float))
+        rows = self._steps(
+            games, self.expected, decide, np.tile(temperature, (moves, 1)), stop, end
+        )
+        return (
+            None if rows is None else Played(rows, decide(games, temperature).value.astype(float))
+        )
 
     def _play_windows(self, decide, rng, stop) -> tuple[Played, list[WindowResult], float] | None:
-        """Windows of the best game and of the agent's own, those better than the best game, and the share of those that
-        end like the game they follow."""
+        """Windows of the best game and of the agent's own, those better than the best game, and the
+        share of those that end like the game they follow."""
         games, config = self.windows, self.config
         first = len(games) - config.own_windows if self.own_guide is not None else len(games)
         sides = [(self.best, np.arange(first)), (self.own_guide, np.arange(first, len(games)))]
@@ -239,16 +262,29 @@ class SelfPlay:
         values = np.concatenate([games.end_like(guide, at, QUIET) for guide, at in sides])
         gain = values - np.concatenate([np.full(len(at), guide.saved[-1]) for guide, at in sides])
         better = [
-            WindowResult(float(values[g]), int(starts[g]), int(stops[g]), games.played(g)[starts[g] : stops[g]])
+            WindowResult(
+                float(values[g]),
+                int(starts[g]),
+                int(stops[g]),
+                games.played(g)[starts[g] : stops[g]],
+            )
             for g in np.argsort(-gain[:first], kind="stable")
             if gain[g] > TOLERANCE
         ]
         equal = self._adapt(np.abs(gain) <= TOLERANCE, mixed)
         return Played(rows, self.unit * values - before), better, equal
 
-    def _steps(self, games: Games, expected, decide: Decide, temperatures: np.ndarray, stop, end=lambda ended: None):
-        """A move of all games at each of the temperatures [M, G], and `end` with those that ended [G] by it; what the
-        moves were, or None where `stop` cut them short."""
+    def _steps(
+        self,
+        games: Games,
+        expected,
+        decide: Decide,
+        temperatures: np.ndarray,
+        stop,
+        end=lambda ended: None,
+    ):
+        """A move of all games at each of the temperatures [M, G], and `end` with those that ended
+        [G] by it; what the moves were, or None where `stop` cut them short."""
         rows: dict[str, list[np.ndarray]] = {}
         for temperature in temperatures:
             if stop():
@@ -256,20 +292,31 @@ class SelfPlay:
             active, before = ~games.over, expected()
             decisions = decide(games, temperature)
             actions = np.where(active, decisions.action, -1)
-            seen = {"vector": games.vector.astype(np.float16), "ids": games.ids.copy(), "legal": games.legal.copy()}
+            seen = {
+                "vector": games.vector.astype(np.float16),
+                "ids": games.ids.copy(),
+                "legal": games.legal.copy(),
+            }
             games.step(actions)
             ended = active & games.over
             record = {
-                **seen, "action": actions, "policy": decisions.policy, "reward": expected() - before,
-                "value": decisions.value, "network_value": decisions.network_value, "ended": ended, "active": active,
-            }  # fmt: skip
+                **seen,
+                "action": actions,
+                "policy": decisions.policy,
+                "reward": expected() - before,
+                "value": decisions.value,
+                "network_value": decisions.network_value,
+                "ended": ended,
+                "active": active,
+            }
             for name, value in record.items():
                 rows.setdefault(name, []).append(np.asarray(value))
             end(ended)
         return {name: np.stack(values) for name, values in rows.items()}
 
     def _temperatures(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """[moves, windows] temperatures, and [windows] bool: hot moves first, then cold ones; the others keep one."""
+        """[moves, windows] temperatures, and [windows] bool: hot moves first, then cold ones; the
+        others keep one."""
         config = self.config
         mixed = np.arange(config.windows) % 2 == 0
         single = rng.choice(WINDOW_TEMPERATURES, config.windows)
@@ -280,10 +327,17 @@ class SelfPlay:
     def _whole_game(self, g: int) -> WholeGame:
         """A game in progress that has just ended."""
         games, cold = self.games, g >= len(self.games) - self.config.cold_games
-        return WholeGame(float(games.saved[g]), cold, int(games.resets[g]), games.played(g), games.saved_before(g))
+        return WholeGame(
+            float(games.saved[g]),
+            cold,
+            int(games.resets[g]),
+            games.played(g),
+            games.saved_before(g),
+        )
 
     def _adapt(self, same: np.ndarray, mixed: np.ndarray) -> float:
-        """Lengthens the hot part of the windows where many end the same, else shortens it; returns how many do."""
+        """Lengthens the hot part of the windows where many end the same, else shortens it; returns
+        how many do."""
         step = 1 if same[mixed].mean() > EQUAL_SHARE else -1
         self.hot_moves = int(np.clip(self.hot_moves + step, 1, self.config.moves))
         return float(same.mean())
@@ -293,7 +347,13 @@ class SelfPlay:
         for rows, bootstrap in parts:
             active, ended = rows["active"], rows["ended"]
             target = lambda_returns(
-                rows["reward"], rows["value"], ended, active, bootstrap, config.discount, config.trace
+                rows["reward"],
+                rows["value"],
+                ended,
+                active,
+                bootstrap,
+                config.discount,
+                config.trace,
             )
             left = np.minimum(decisions_left(ended, active), np.iinfo(np.int16).max)
             kept = active.T.reshape(-1)

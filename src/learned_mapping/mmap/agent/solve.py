@@ -38,14 +38,18 @@ def solve(
     Compiling happens ahead and evaluation beside: the budget pays for neither.
 
     Args:
-      seed: decides every random choice. With a limit in games or iterations the result depends on nothing else.
+      seed: decides every random choice. With a limit in games or iterations the result depends on
+        nothing else.
       config: every number of the agent; `config.config_for` has those for a program's length.
-      seconds, games: the budget; ten seconds where neither is given and the configuration sets no iterations either.
+      seconds, games: the budget; ten seconds where neither is given and the configuration sets no
+        iterations either.
       cpu, progress: as in `Budget`.
-      checkpoint: file to go on from if it exists, and to write as `train` does. The budget covers both runs.
+      checkpoint: file to go on from if it exists, and to write as `train` does. The budget covers
+        both runs.
       every: see `checkpoint`.
       log: file for the learning curve, JSON lines.
-      evaluate: play evaluation games, beside the budget; without, nothing takes time but what the budget pays for.
+      evaluate: play evaluation games, beside the budget; without, nothing takes time but what the
+        budget pays for.
 
     Raises:
       InputError: a budget that is not positive, or a checkpoint of another run.
@@ -54,7 +58,10 @@ def solve(
     if seconds is None and games is None:
         seconds, games = (None, NEVER) if config.iterations else (SECONDS, None)
     budget = AgentBudget(seconds=seconds, samples=games, cpu=cpu, progress=progress)
-    if program.possible_saving_s <= 0.0 or (agent := MMapAgent(program, config, seed)).play.games.over.all():
+    if (
+        program.possible_saving_s <= 0.0
+        or (agent := MMapAgent(program, config, seed)).play.games.over.all()
+    ):
         return result_without_choice(program, budget)
     with compiling():
         agent.compile()
@@ -68,7 +75,9 @@ def solve(
     metrics = {
         "own_return": agent.own_return,
         "recent_return": agent.own_return if agent.recent_return is None else agent.recent_return,
-        "best_found": max(value for value in (agent.best_found, agent.rounds.found) if value is not None),
+        "best_found": max(
+            value for value in (agent.best_found, agent.rounds.found) if value is not None
+        ),
         "updates": float(agent.learner.updates),
         "rounds": float(agent.rounds.number + 1),
         "decisions": float(agent.decisions),

@@ -1,7 +1,9 @@
-"""The search with the game itself in place of the learned model: for ablations, on the JAX environment.
+"""The search with the game itself in place of the learned model: for ablations, on the JAX
+environment.
 
-With an untrained network, whose heads say nothing, it is the paper's arm without learning: "pure MCTS using the true
-dynamics" (section 5.3). With one that learns it tells what the learned model costs.
+With an untrained network, whose heads say nothing, it is the paper's arm without learning: "pure
+MCTS using the true dynamics" (section 5.3). With one that learns it tells what the learned model
+costs.
 """
 
 import functools
@@ -18,20 +20,24 @@ from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 
 def make_true_decide(networks: Networks, config: AgentConfig):
-    """(parameters, program, tables, states of N games, to_go [B + 1], unit, possible_s, seed, count, temperature [N])
-    -> `Decisions`; compiled. The first arguments are those of `EnvGames`, ``to_go`` and ``unit`` of `SelfPlay`."""
+    """(parameters, program, tables, states of N games, to_go [B + 1], unit, possible_s, seed,
+    count, temperature [N]) -> `Decisions`; compiled. The first arguments are those of `EnvGames`,
+    ``to_go`` and ``unit`` of `SelfPlay`."""
     untrained = config.frozen and not config.clone
 
     def look(parameters, program, tables, states) -> Prediction:
         if untrained:  # Its heads say nothing, so that no observation is needed.
             count = len(states.resets)
             return Prediction(
-                jnp.zeros((count, NUM_ACTIONS)), jnp.zeros((count, config.atoms)) + networks.atoms.start()
+                jnp.zeros((count, NUM_ACTIONS)),
+                jnp.zeros((count, config.atoms)) + networks.atoms.start(),
             )
         vector, ids = jax.vmap(env.observe, in_axes=(None, None, 0))(program, tables, states)
         return networks.predict(parameters, networks.represent(parameters, vector, ids))
 
-    def decide(parameters, program, tables, states, to_go, unit, possible_s, seed, count, temperature):
+    def decide(
+        parameters, program, tables, states, to_go, unit, possible_s, seed, count, temperature
+    ):
         def potential(states: env.EnvState) -> jax.Array:
             return unit * (states.position.saved_s / possible_s + to_go[states.position.cursor])
 
@@ -48,7 +54,9 @@ def make_true_decide(networks: Networks, config: AgentConfig):
 
         prediction = look(parameters, program, tables, states)
         policy = make_policy(networks, config, recurrent)
-        return policy(parameters, prediction, states, states.position.legal, seed, count, temperature)
+        return policy(
+            parameters, prediction, states, states.position.legal, seed, count, temperature
+        )
 
     return functools.partial(_in_float64, jax.jit(decide))
 

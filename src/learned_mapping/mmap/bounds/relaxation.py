@@ -1,41 +1,49 @@
-"""The linear relaxation of the MMapGame: variables and constraints that every game satisfies, written for a solver.
+"""The linear relaxation of the MMapGame: variables and constraints that every game satisfies,
+written for a solver.
 
 **Variables**, all in [0, 1], with their values in a game:
 
 - p_b: buffer b is placed. Members of an alias group share one variable (rule 8).
 - c_b: b is placed by Copy. n_o = p_o - c_o: output o is placed by NoCopy.
-- k_j, for consecutive buffers i, j of one tensor: an allocation that began with i or earlier covers steps [t_i, t_j].
+- k_j, for consecutive buffers i, j of one tensor: an allocation that began with i or earlier covers
+  steps [t_i, t_j].
 - x_o, for an output: o is copied out and the next input's k is 0.
-- lambda_(t, S): exactly the buffers S of instruction t are placed, S over subsets that agree with the alias groups.
+- lambda_(t, S): exactly the buffers S of instruction t are placed, S over subsets that agree with
+  the alias groups.
 
-**Objective**: the sum over t and S of lambda_(t, S) (L_t({}) - L_t(S)), the saving exactly; in the relaxation it is
-the concave closure of the saving over the p of the instruction: sum_S lambda_(t, S) = 1, sum_(S with b) lambda_(t, S)
-= p_b. Where the table is a sum over buffers, that sum stands there itself.
+**Objective**: the sum over t and S of lambda_(t, S) (L_t({}) - L_t(S)), the saving exactly; in the
+relaxation it is the concave closure of the saving over the p of the instruction: sum_S lambda_(t,
+S) = 1, sum_(S with b) lambda_(t, S) = p_b. Where the table is a sum over buffers, that sum stands
+there itself.
 
 **Constraints**, with why each holds in every game:
 
-1. p_j <= k_j + c_j for an input: NoCopy extends an allocation that began with an earlier buffer (rule 4).
-   c_b <= p_b.
-2. k_j <= k_i + c_i for an input i, k_j <= p_i for an output i: such an allocation began with i or before i.
-3. k_j + c_j <= 1: what is in fast memory is not copied in (rule 1); so at any step one buffer at most accounts for a
-   tensor, and the terms of one tensor in (6) may be added up.
-4. k_j >= n_o for all inputs j of o's tensor: NoCopy of an output holds its live range (rule 5). By (3), no input of it
-   is copied.
-5. Let a *minimal* copy of b be the one with all supplies untouched: supplies only shrink, so every copy of b contains
-   its steps. A copy whose minimal one does not exist, or starts before the data can be in HBM, has c_b = 0; two such
-   that only the copy-out of the output stands in the way give c_o + c_j <= 1. An input j with t_j inside the minimal
-   allocation of its copied-out tensor has k_j >= c_o.
-6. Capacity: at each step the sizes of the tensors held fit in fast memory. Held at t_j is size (k_j + c_j), or
-   size p_o for an output; between two uses size k_j; over the minimal copy of j, size c_j; over that of o, size x_o
-   where a k accounts for the tensor too (x_o >= c_o - k), else size c_o; and after the last use size n_o to the
-   end of the live range. In an in-place update input and output may share their space: only the input's is counted.
-7. One copy at a time: each pair of consecutive steps lies inside one copy at most (Eq. 6), so over the minimal copies
-   that contain the pair c_b sums to at most 1.
-8. Supply: copies use each step's supply once (Eq. 5). So the demands of copies in with t_b <= u + 1 fit in the supply
-   of steps 0..u, and those of copies whose data cannot be there before step u in that of steps u and later.
+1. p_j <= k_j + c_j for an input: NoCopy extends an allocation that began with an earlier buffer
+   (rule 4). c_b <= p_b.
+2. k_j <= k_i + c_i for an input i, k_j <= p_i for an output i: such an allocation began with i or
+   before i.
+3. k_j + c_j <= 1: what is in fast memory is not copied in (rule 1); so at any step one buffer at
+   most accounts for a tensor, and the terms of one tensor in (6) may be added up.
+4. k_j >= n_o for all inputs j of o's tensor: NoCopy of an output holds its live range (rule 5). By
+   (3), no input of it is copied.
+5. Let a *minimal* copy of b be the one with all supplies untouched: supplies only shrink, so every
+   copy of b contains its steps. A copy whose minimal one does not exist, or starts before the data
+   can be in HBM, has c_b = 0; two such that only the copy-out of the output stands in the way give
+   c_o + c_j <= 1. An input j with t_j inside the minimal allocation of its copied-out tensor has
+   k_j >= c_o.
+6. Capacity: at each step the sizes of the tensors held fit in fast memory. Held at t_j is size (k_j
+   + c_j), or size p_o for an output; between two uses size k_j; over the minimal copy of j, size
+   c_j; over that of o, size x_o where a k accounts for the tensor too (x_o >= c_o - k), else size
+   c_o; and after the last use size n_o to the end of the live range. In an in-place update input
+   and output may share their space: only the input's is counted.
+7. One copy at a time: each pair of consecutive steps lies inside one copy at most (Eq. 6), so over
+   the minimal copies that contain the pair c_b sums to at most 1.
+8. Supply: copies use each step's supply once (Eq. 5). So the demands of copies in with t_b <= u + 1
+   fit in the supply of steps 0..u, and those of copies whose data cannot be there before step u in
+   that of steps u and later.
 
-For a window of instructions the same constraints are written for the variables of its own instructions, and what
-reaches in from outside is free: constraints are dropped, none is added.
+For a window of instructions the same constraints are written for the variables of its own
+instructions, and what reaches in from outside is free: constraints are dropped, none is added.
 """
 
 import numpy as np
@@ -45,7 +53,8 @@ from scipy.sparse import coo_array, csr_array
 from learned_mapping.programs.program import NO_ALIAS, Program
 
 ADDITIVE_TOLERANCE = 1e-12
-"""A table counts as a sum over buffers when it deviates by less than this share of its largest entry."""
+"""A table counts as a sum over buffers when it deviates by less than this share of its largest
+entry."""
 
 
 class LinearProgram:
@@ -86,16 +95,25 @@ class LinearProgram:
         multipliers = np.zeros(len(self.limits))
         if len(self.limits):
             solved = linprog(
-                -np.array(self.objective), A_ub=self.matrix(), b_ub=self.limits, bounds=(0, 1), method="highs"
+                -np.array(self.objective),
+                A_ub=self.matrix(),
+                b_ub=self.limits,
+                bounds=(0, 1),
+                method="highs",
             )
             if solved.ineqlin is not None and solved.ineqlin.marginals is not None:
                 multipliers = np.maximum(-np.asarray(solved.ineqlin.marginals, float), 0.0)
         return self.lagrangian(multipliers)
 
     def lagrangian(self, multipliers: np.ndarray) -> float:
-        """max over the box of objective . x + multipliers . (limits - rows . x), multipliers >= 0: weak duality."""
+        """max over the box of objective . x + multipliers . (limits - rows . x), multipliers >= 0:
+        weak duality."""
         reduced = np.array(self.objective) - self.matrix().T @ multipliers
-        return self.constant + float(np.dot(self.limits, multipliers)) + float(np.maximum(reduced, 0.0).sum())
+        return (
+            self.constant
+            + float(np.dot(self.limits, multipliers))
+            + float(np.maximum(reduced, 0.0).sum())
+        )
 
     def matrix(self) -> csr_array:
         """The rows; entries of the same row and column add up."""
@@ -104,10 +122,11 @@ class LinearProgram:
 
 
 def minimal_copies(program: Program) -> np.ndarray:
-    """[B, 2] ints: first and last step of each buffer's allocation if it were copied with all supplies untouched.
+    """[B, 2] ints: first and last step of each buffer's allocation if it were copied with all
+    supplies untouched.
 
-    For an input [s, t], for an output [t, e]; (-1, -1) where the supply before or after t never suffices, or, for an
-    input, not after the step that writes the tensor.
+    For an input [s, t], for an output [t, e]; (-1, -1) where the supply before or after t never
+    suffices, or, for an input, not after the step that writes the tensor.
     """
     total = np.concatenate([[0.0], np.cumsum(program.supply_s)])
     slack = 1e-9 * (total[-1] + 1e-300)
@@ -120,7 +139,8 @@ def minimal_copies(program: Program) -> np.ndarray:
         if demand <= 0:
             result[b] = t, t
         elif program.buffer_is_output[b]:
-            end = int(np.searchsorted(total, total[t + 1] + demand - slack)) - 1  # supply of t + 1..end suffices
+            # supply of t + 1..end suffices
+            end = int(np.searchsorted(total, total[t + 1] + demand - slack)) - 1
             if end < program.num_instructions:
                 result[b] = t, max(end, t + 1)
         else:
@@ -132,7 +152,8 @@ def minimal_copies(program: Program) -> np.ndarray:
 
 
 class Relaxation:
-    """Writes the variables and constraints of the module's docstring for one window of instructions."""
+    """Writes the variables and constraints of the module's docstring for one window of
+    instructions."""
 
     def __init__(self, program: Program, first: int, last: int, copies: np.ndarray | None = None):
         self.program, self.first, self.last = program, first, last
@@ -189,7 +210,10 @@ class Relaxation:
             saving = (table[0] - table[subsets]) / possible
             alone = saving[[1 << i for i in range(len(masks))]] if masks else np.zeros(0)
             members = (np.arange(len(subsets))[:, None] >> np.arange(len(masks))) & 1
-            if np.abs(saving - members @ alone).max() <= ADDITIVE_TOLERANCE * np.abs(table).max() / possible:
+            if (
+                np.abs(saving - members @ alone).max()
+                <= ADDITIVE_TOLERANCE * np.abs(table).max() / possible
+            ):
                 for variable, value in zip(variables, alone.tolist()):
                     self.linear.objective[variable] += value
                 # What the comparison let pass, so that the bound stays one.
@@ -202,7 +226,8 @@ class Relaxation:
                 self.linear.equal([*terms, (variable, -1.0)], 0.0)
 
     def hold(self, start: int, end: int, variable: int, size: float) -> None:
-        """`variable` accounts for `size` of the capacity over steps [start, end], as far as they are in the window."""
+        """`variable` accounts for `size` of the capacity over steps [start, end], as far as they
+        are in the window."""
         for u in range(max(start, self.first), min(end, self.last - 1) + 1):
             self.held[u - self.first].append((variable, size))
 
@@ -266,7 +291,8 @@ class Relaxation:
             linear.at_most([(copied, 1.0), (self.copied[j], 1.0)], 1.0)
 
     def copy_out(self, output: int, after: list[int], size: float) -> None:
-        """The hold of an output after its step where no k accounts for it: copied out, or kept to its last use."""
+        """The hold of an output after its step where no k accounts for it: copied out, or kept to
+        its last use."""
         p, copied = self.program, self.copied.get(output)
         t, tensor = int(p.buffer_instruction[output]), int(p.buffer_tensor[output])
         steps = [int(p.buffer_instruction[j]) for j in after]
@@ -281,7 +307,9 @@ class Relaxation:
             self.hold(begin, end, copied, size)
             return
         extra = self.linear.variable()
-        self.linear.at_most([(copied, 1.0), (self.kept[after[following]], -1.0), (extra, -1.0)], 0.0)
+        self.linear.at_most(
+            [(copied, 1.0), (self.kept[after[following]], -1.0), (extra, -1.0)], 0.0
+        )
         self.hold(steps[following - 1] + 1 if following else t + 1, end, extra, size)
 
     def capacity(self) -> None:
@@ -305,7 +333,8 @@ class Relaxation:
                 self.linear.at_most(terms, 1.0)
 
     def supply(self) -> None:
-        """Constraint 8, in shares of the whole supply; running sums are variables, so that rows stay short."""
+        """Constraint 8, in shares of the whole supply; running sums are variables, so that rows
+        stay short."""
         p = self.program
         total = float(p.supply_s.sum())
         if total <= 0:
@@ -327,7 +356,9 @@ class Relaxation:
         self.running_sum(by_deadline, sorted(by_deadline), before)
         self.running_sum(by_release, sorted(by_release, reverse=True), 1.0 - before)
 
-    def running_sum(self, terms: dict[int, list[tuple[int, float]]], order: list[int], limits: np.ndarray) -> None:
+    def running_sum(
+        self, terms: dict[int, list[tuple[int, float]]], order: list[int], limits: np.ndarray
+    ) -> None:
         """The terms of all steps of `order` up to each step fit within that step's limit."""
         so_far: list[tuple[int, float]] = []
         for step in order:

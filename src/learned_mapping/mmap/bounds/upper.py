@@ -1,17 +1,20 @@
-"""Proven upper bounds on the return of the MMapGame: by linear programming and weak duality, and by branch and bound.
+"""Proven upper bounds on the return of the MMapGame: by linear programming and weak duality, and by
+branch and bound.
 
-Every game that follows the rules gives a point of the linear program of `mmap.bounds.relaxation`, whose objective is
-the game's return; so no game returns more than the program's optimum. And for any multipliers of the constraints, those
-that the solver returns or others, the Lagrangian over the box of the variables is at least that optimum: `upper_bound`
-reports the Lagrangian, so that the bound does not rest on the solver's tolerances.
+Every game that follows the rules gives a point of the linear program of `mmap.bounds.relaxation`,
+whose objective is the game's return; so no game returns more than the program's optimum. And for
+any multipliers of the constraints, those that the solver returns or others, the Lagrangian over the
+box of the variables is at least that optimum: `upper_bound` reports the Lagrangian, so that the
+bound does not rest on the solver's tolerances.
 
-In a game every p, c and k is 0 or 1, so its point stays feasible when the program may no longer place half of a buffer.
-Branch and bound (HiGHS) proves that no such point is better than its dual bound, whether it finishes or runs out of
-time: `integer_bound`. It rests on the solver's arithmetic; `SLACK` is added for its tolerances.
+In a game every p, c and k is 0 or 1, so its point stays feasible when the program may no longer
+place half of a buffer. Branch and bound (HiGHS) proves that no such point is better than its dual
+bound, whether it finishes or runs out of time: `integer_bound`. It rests on the solver's
+arithmetic; `SLACK` is added for its tolerances.
 
-**Long programs.** Above `MAX_EXACT_BUFFERS` buffers the program is cut into windows of instructions with a relaxation
-each. The objective is a sum over instructions and every game satisfies every window's constraints, so the windows'
-optima add up to a valid bound.
+**Long programs.** Above `MAX_EXACT_BUFFERS` buffers the program is cut into windows of instructions
+with a relaxation each. The objective is a sum over instructions and every game satisfies every
+window's constraints, so the windows' optima add up to a valid bound.
 """
 
 import itertools
@@ -45,29 +48,41 @@ class UpperBound:
 
 def upper_bound(program: Program) -> UpperBound:
     """Bounds the return of every valid game of `program` by linear programming."""
-    return _over_windows(program, LINEAR_WINDOW, lambda relaxation, windows: relaxation.linear.bound())
+    return _over_windows(
+        program, LINEAR_WINDOW, lambda relaxation, windows: relaxation.linear.bound()
+    )
 
 
 def integer_bound(program: Program, *, seconds: float = 60.0) -> UpperBound:
-    """Bounds the return of every valid game of `program` with whole decisions; at most the value of `upper_bound`.
+    """Bounds the return of every valid game of `program` with whole decisions; at most the value of
+    `upper_bound`.
 
     Args:
-      seconds: wall-clock limit of the solver over all windows; a shorter one gives a looser bound, never a wrong one.
+      seconds: wall-clock limit of the solver over all windows; a shorter one gives a looser bound,
+        never a wrong one.
     """
     linear = upper_bound(program)
     if program.possible_saving_s <= 0:
         return linear
     integer = _over_windows(
-        program, INTEGER_WINDOW, lambda relaxation, windows: _branch_and_bound(relaxation, seconds / windows)
+        program,
+        INTEGER_WINDOW,
+        lambda relaxation, windows: _branch_and_bound(relaxation, seconds / windows),
     )
     value = min(integer.value, linear.value)
     return replace(
-        integer, value=value, saving_s=value * program.possible_saving_s, seconds=integer.seconds + linear.seconds
+        integer,
+        value=value,
+        saving_s=value * program.possible_saving_s,
+        seconds=integer.seconds + linear.seconds,
     )
 
 
-def _over_windows(program: Program, window: int, bound: Callable[[Relaxation, int], float]) -> UpperBound:
-    """The sum over windows of what `bound` says of a relaxation and their number, as a share; at most 1."""
+def _over_windows(
+    program: Program, window: int, bound: Callable[[Relaxation, int], float]
+) -> UpperBound:
+    """The sum over windows of what `bound` says of a relaxation and their number, as a share; at
+    most 1."""
     began = time.process_time()
     exact = program.num_buffers <= MAX_EXACT_BUFFERS
     windows = 1 if exact else -(-program.num_buffers // window)
@@ -83,7 +98,9 @@ def _over_windows(program: Program, window: int, bound: Callable[[Relaxation, in
             constraints += len(relaxation.linear.limits)
     value = min(value, 1.0) if program.possible_saving_s > 0 else 0.0
     seconds = time.process_time() - began
-    return UpperBound(value, value * program.possible_saving_s, exact, variables, constraints, seconds)
+    return UpperBound(
+        value, value * program.possible_saving_s, exact, variables, constraints, seconds
+    )
 
 
 def _branch_and_bound(relaxation: Relaxation, seconds: float) -> float:

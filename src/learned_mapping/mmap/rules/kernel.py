@@ -1,9 +1,11 @@
-"""The MMapGame of `rules` compiled: exact rectangles in lists by time and by offset, with a log that takes moves back.
+"""The MMapGame of `rules` compiled: exact rectangles in lists by time and by offset, with a log
+that takes moves back.
 
-The cost of a move does not grow with the program: it depends on how many allocations overlap the interval asked for.
-Decisions come in program order, so every allocation starts at or before the current step t, and one overlaps an
-interval [s, e] with e >= t exactly if it ends at s or later. Those that end at t or later stand in ``live``, sorted by
-offset; those that ended earlier hang in a list per step, visited only for the steps from s to t - 1.
+The cost of a move does not grow with the program: it depends on how many allocations overlap the
+interval asked for. Decisions come in program order, so every allocation starts at or before the
+current step t, and one overlaps an interval [s, e] with e >= t exactly if it ends at s or later.
+Those that end at t or later stand in ``live``, sorted by offset; those that ended earlier hang in a
+list per step, visited only for the steps from s to t - 1.
 """
 
 import numba
@@ -27,7 +29,8 @@ FEATURES = (
     "log_benefit",  # ln(1 + benefit now / unit of benefits)
     "log_size",  # ln(size / fast memory), at least ln(1e-6)
     "log_new_steps",  # ln(1 + steps this action occupies anew)
-    "log_density",  # ln of benefit now per byte-step occupied anew, in units of benefit per fast memory and step
+    # ln of benefit now per byte-step occupied anew, in units of benefit per fast memory and step
+    "log_density",
     "log_supply",  # ln(1 + supply seconds this action takes / mean supply of a step)
     "free_of_charge",  # 1 if nothing is occupied anew
     "log_uses_left",  # ln(1 + later buffers of the tensor)
@@ -35,17 +38,20 @@ FEATURES = (
     "offset",  # as a fraction of the fast memory
     "fill",  # bytes in fast memory at this step, as a fraction
     "is_output",
-    "log_tensor_density",  # as log_density, with the initial benefits of the tensor's later buffers added
+    # as log_density, with the initial benefits of the tensor's later buffers added
+    "log_tensor_density",
 )
-"""Features that `LINEAR` weighs for Copy and for NoCopy: weights [2, len(FEATURES)]; Drop scores 0. A weight of 1 on
-log_density and -ln(threshold) on one is the greedy rule "place what saves more than threshold per byte-step"."""
+"""Features that `LINEAR` weighs for Copy and for NoCopy: weights [2, len(FEATURES)]; Drop scores 0.
+A weight of 1 on log_density and -ln(threshold) on one is the greedy rule "place what saves more
+than threshold per byte-step"."""
 NUM_FEATURES = len(FEATURES)
 RANDOM, PREFERENCES, LINEAR = 0, 1, 2  # What a compiled game chooses its moves by.
 
 
 @numba.njit(cache=True)
 def benefit_s(program: ProgramArrays, b: int, placed: int) -> float:
-    """L(B') - L(B' + b), seconds: what buffer b in fast memory saves its instruction beside the buffers `placed`."""
+    """L(B') - L(B' + b), seconds: what buffer b in fast memory saves its instruction beside the
+    buffers `placed`."""
     buffer = program.buffers[b]
     if buffer.bit < 0:
         return 0.0
@@ -133,7 +139,8 @@ def _move_now(state: GameState, now: int) -> None:
 
 @numba.njit(cache=True)
 def _lowest_offset(program: ProgramArrays, state: GameState, start: int, size: int) -> int:
-    """The lowest offset free from step `start` on, or `NO_OFFSET`: one sweep over what overlaps, by offset."""
+    """The lowest offset free from step `start` on, or `NO_OFFSET`: one sweep over what overlaps, by
+    offset."""
     game, live, rectangles, ended = state.game[0], state.live, state.rectangles, state.scratch
     num_ended = 0
     for u in range(start, game.now):
@@ -171,7 +178,8 @@ def _updates_in_place(program: ProgramArrays, b: int, tensor: int) -> bool:
 
 @numba.njit(cache=True)
 def _is_free(program: ProgramArrays, state: GameState, b: int, start: int, offset: int) -> bool:
-    """Whether [offset, offset + size(b)) is free from step `start` on, but for the overlap of an in-place update."""
+    """Whether [offset, offset + size(b)) is free from step `start` on, but for the overlap of an
+    in-place update."""
     game, live, rectangles = state.game[0], state.live, state.rectangles
     buffer = program.buffers[b]
     top = offset + buffer.bytes
@@ -239,7 +247,13 @@ def _evaluate_copy(program: ProgramArrays, state: GameState, b: int) -> None:
     offset = _place(program, state, b, start)
     if offset == NO_OFFSET:
         return
-    outcome.legal, outcome.start, outcome.end, outcome.offset, outcome.leftover_s = 1, start, end, offset, remaining
+    outcome.legal, outcome.start, outcome.end, outcome.offset, outcome.leftover_s = (
+        1,
+        start,
+        end,
+        offset,
+        remaining,
+    )
 
 
 @numba.njit(cache=True)
@@ -310,7 +324,8 @@ def evaluate(program: ProgramArrays, state: GameState) -> int:
 
 @numba.njit(cache=True)
 def evaluate_action(program: ProgramArrays, state: GameState, action: int) -> bool:
-    """Fills the outcome of one action on the buffer at the cursor, as `evaluate` does; whether it is legal."""
+    """Fills the outcome of one action on the buffer at the cursor, as `evaluate` does; whether it
+    is legal."""
     b, outcome = state.game[0].cursor, state.outcomes[action]
     t = program.buffers[b].instruction
     _move_now(state, t)
@@ -370,11 +385,28 @@ def apply(program: ProgramArrays, state: GameState, action: int) -> float:
     b = game.cursor
     buffer, outcome, move = program.buffers[b], state.outcomes[action], state.moves[b]
     tensor, t = state.tensors[buffer.tensor], buffer.instruction
-    move.action, move.start, move.end, move.offset = action, outcome.start, outcome.end, outcome.offset
+    move.action, move.start, move.end, move.offset = (
+        action,
+        outcome.start,
+        outcome.end,
+        outcome.offset,
+    )
     move.reward_s, move.saved_s = outcome.reward_s, game.saved_s
-    move.tensor_end, move.tensor_offset, move.tensor_rectangle = tensor.end, tensor.offset, tensor.rectangle
-    move.in_hbm_from, move.open_groups, move.backup = tensor.in_hbm_from, game.open_groups, game.backup
-    move.num_drained, move.num_rectangles, move.opened_group = game.num_drained, game.num_rectangles, 0
+    move.tensor_end, move.tensor_offset, move.tensor_rectangle = (
+        tensor.end,
+        tensor.offset,
+        tensor.rectangle,
+    )
+    move.in_hbm_from, move.open_groups, move.backup = (
+        tensor.in_hbm_from,
+        game.open_groups,
+        game.backup,
+    )
+    move.num_drained, move.num_rectangles, move.opened_group = (
+        game.num_drained,
+        game.num_rectangles,
+        0,
+    )
     if action == COPY and buffer.bytes > 0:
         first, last = copy_span(program, b, outcome.start, outcome.end)
         far = last if buffer.is_output != 0 else first
@@ -387,7 +419,9 @@ def apply(program: ProgramArrays, state: GameState, action: int) -> float:
         if buffer.bit >= 0:
             state.steps[t].placed |= 1 << buffer.bit
     if buffer.is_output != 0:
-        tensor.in_hbm_from = NEVER if action == NO_COPY else (t if action == DROP else outcome.end) + 1
+        tensor.in_hbm_from = (
+            NEVER if action == NO_COPY else (t if action == DROP else outcome.end) + 1
+        )
     if buffer.alias != NONE:
         group = state.groups[buffer.alias]
         if group.status == UNDECIDED:
@@ -427,7 +461,11 @@ def rewind(program: ProgramArrays, state: GameState, prefix: int) -> None:
                 _leave_live(state, tensor.rectangle)
             _unlink(state, tensor.rectangle)
             _link(state, tensor.rectangle, move.tensor_end)
-        tensor.end, tensor.offset, tensor.rectangle = move.tensor_end, move.tensor_offset, move.tensor_rectangle
+        tensor.end, tensor.offset, tensor.rectangle = (
+            move.tensor_end,
+            move.tensor_offset,
+            move.tensor_rectangle,
+        )
         tensor.in_hbm_from = move.in_hbm_from
         if move.action == COPY and move.num_drained < game.num_drained:
             first, last = copy_span(program, b, move.start, move.end)
@@ -447,7 +485,8 @@ def rewind(program: ProgramArrays, state: GameState, prefix: int) -> None:
 
 @numba.njit(cache=True)
 def drop_backup(program: ProgramArrays, state: GameState) -> None:
-    """Drop-backup: a dead end goes back to the backup, the offending alias group is forced to Drop (section 4.3.2)."""
+    """Drop-backup: a dead end goes back to the backup, the offending alias group is forced to Drop
+    (section 4.3.2)."""
     game = state.game[0]
     group = program.buffers[game.cursor].alias
     state.groups[group].forced = 1
@@ -467,8 +506,9 @@ def restart(program: ProgramArrays, state: GameState) -> None:
 
 @numba.njit(cache=True)
 def step(program: ProgramArrays, state: GameState, action: int) -> float:
-    """`apply`, then settles dead ends by Drop-backup: the next state is over or has a legal action. Returns the reward
-    in seconds of the action alone; what a reset takes back shows in ``game.saved_s``."""
+    """`apply`, then settles dead ends by Drop-backup: the next state is over or has a legal action.
+    Returns the reward in seconds of the action alone; what a reset takes back shows in
+    ``game.saved_s``."""
     reward = apply(program, state, action)
     while state.game[0].cursor < len(program.buffers):
         if evaluate(program, state) > 0:
@@ -488,10 +528,11 @@ def nearest_legal(state: GameState, wanted: int) -> int:
 
 @numba.njit(cache=True)
 def follow(program: ProgramArrays, state: GameState, wanted: int) -> bool:
-    """Plays the action wanted, or the nearest legal one; False, and nothing played, where none is legal.
+    """Plays the action wanted, or the nearest legal one; False, and nothing played, where none is
+    legal.
 
-    The others are looked at only where it is illegal: Drop costs nothing to judge, the two others a search for an
-    offset each.
+    The others are looked at only where it is illegal: Drop costs nothing to judge, the two others a
+    search for an offset each.
     """
     game = state.game[0]
     if game.evaluated == game.cursor or not evaluate_action(program, state, wanted):
@@ -513,7 +554,8 @@ def follow_on(program: ProgramArrays, state: GameState, wanted: int) -> None:
 def action_features(
     program: ProgramArrays, state: GameState, scale: np.ndarray, action: int, features: np.ndarray
 ) -> None:
-    """Fills `FEATURES` of a legal Copy or NoCopy on the evaluated buffer; scale [2]: units of benefit and supply, s."""
+    """Fills `FEATURES` of a legal Copy or NoCopy on the evaluated buffer; scale [2]: units of
+    benefit and supply, s."""
     game = state.game[0]
     buffer, outcome = program.buffers[game.cursor], state.outcomes[action]
     new_steps = max(outcome.end - outcome.start + 1, 0)
@@ -540,7 +582,9 @@ def choose(program, state, mode, preferences, weights, scale, features, rng) -> 
     """A legal action by the policy `mode` names."""
     b = state.game[0].cursor
     if mode == RANDOM:
-        count = state.outcomes[COPY].legal + state.outcomes[NO_COPY].legal + state.outcomes[DROP].legal
+        count = (
+            state.outcomes[COPY].legal + state.outcomes[NO_COPY].legal + state.outcomes[DROP].legal
+        )
         skip = int(rng.random() * count) if count > 1 else 0
         for action in range(3):
             if state.outcomes[action].legal != 0:

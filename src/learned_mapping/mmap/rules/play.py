@@ -1,7 +1,8 @@
-"""Whole games on the compiled kernel, and `Game`, to step through by hand: outcomes, rewinding, playing on.
+"""Whole games on the compiled kernel, and `Game`, to step through by hand: outcomes, rewinding,
+playing on.
 
-A game is played by chance, by preferences, or by a linear policy on `kernel.FEATURES`. Dead ends are
-settled by Drop-backup. Same arguments, same generator state: same game.
+A game is played by chance, by preferences, or by a linear policy on `kernel.FEATURES`. Dead ends
+are settled by Drop-backup. Same arguments, same generator state: same game.
 """
 
 from operator import index
@@ -14,7 +15,14 @@ from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
 from learned_mapping.mmap.rules.kernel import NUM_FEATURES
-from learned_mapping.mmap.rules.state import ProgramArrays, benefit_unit, new_state, program_arrays, share, supply_unit
+from learned_mapping.mmap.rules.state import (
+    ProgramArrays,
+    benefit_unit,
+    new_state,
+    program_arrays,
+    share,
+    supply_unit,
+)
 from learned_mapping.programs.program import Program
 
 
@@ -25,7 +33,8 @@ class PlayedGame(NamedTuple):
     offset: np.ndarray  # [B] int64, bytes; -1 where dropped.
     start: np.ndarray  # [B] int64, first step of I(b); -1 where dropped.
     end: np.ndarray
-    """[B] int64, last step of I(b); start - 1 where a NoCopy found its tensor allocated; -1 where dropped."""
+    """[B] int64, last step of I(b); start - 1 where a NoCopy found its tensor allocated; -1 where
+    dropped."""
     value: float  # The return: the time saved as a fraction of ``program.possible_saving_s``.
     resets: int  # Dead ends met.
     moves: int  # Decisions made, those taken back included: the game steps that rates count.
@@ -37,7 +46,8 @@ _NO_CHANCE = np.random.default_rng(0)  # For the policies that draw nothing.
 
 
 class Game:
-    """A game of one program, step by step; of its `ProgramArrays` where many games are made, which is cheaper."""
+    """A game of one program, step by step; of its `ProgramArrays` where many games are made, which
+    is cheaper."""
 
     def __init__(self, program: Program | ProgramArrays):
         self.program = program_arrays(program)
@@ -69,7 +79,8 @@ class Game:
 
     @property
     def outcomes(self) -> np.ndarray:
-        """[3] records with fields legal, start, end, offset, reward_s: what each action would do now."""
+        """[3] records with fields legal, start, end, offset, reward_s: what each action would do
+        now."""
         return self.state.outcomes
 
     @property
@@ -78,7 +89,8 @@ class Game:
         return self.state.outcomes["legal"] != 0
 
     def step(self, action: int) -> float:
-        """Makes a move, and Drop-backups where it ends in a dead end; returns the reward in seconds.
+        """Makes a move, and Drop-backups where it ends in a dead end; returns the reward in
+        seconds.
 
         Raises:
           InputError: the game is over or the action is not legal.
@@ -112,20 +124,31 @@ class Game:
         self._play(kernel.RANDOM, _NO_PREFERENCES, _NO_WEIGHTS, stop, rng)
 
     def play_preferences(self, preferences: np.ndarray, stop: int | None = None) -> None:
-        """Plays on with the legal actions of highest preference [B, 3]; ties go to Copy, then NoCopy."""
+        """Plays on with the legal actions of highest preference [B, 3]; ties go to Copy, then
+        NoCopy."""
         preferences = _checked(preferences, (self.program.num_buffers, 3), "preferences")
         self._play(kernel.PREFERENCES, preferences, _NO_WEIGHTS, stop, _NO_CHANCE)
 
     def play_actions(self, actions: np.ndarray) -> None:
-        """Plays on with these actions [B]; in place of one that is not legal, with the first of Copy, NoCopy, Drop."""
+        """Plays on with these actions [B]; in place of one that is not legal, with the first of
+        Copy, NoCopy, Drop."""
         actions = np.asarray(actions)
-        if actions.size and (actions.dtype.kind not in "iu" or actions.min() < 0 or actions.max() > 2):
+        if actions.size and (
+            actions.dtype.kind not in "iu" or actions.min() < 0 or actions.max() > 2
+        ):
             raise InputError("actions", "", "expected 0, 1 or 2 for each buffer")
         self.play_preferences(np.eye(3)[actions.astype(np.int64)])
 
     def play_linear_policy(self, weights: np.ndarray) -> None:
-        """Plays on with the legal actions of highest weights [2, len(FEATURES)] . features; Drop scores 0."""
-        self._play(kernel.LINEAR, _NO_PREFERENCES, _checked(weights, (2, NUM_FEATURES), "weights"), None, _NO_CHANCE)
+        """Plays on with the legal actions of highest weights [2, len(FEATURES)] . features; Drop
+        scores 0."""
+        self._play(
+            kernel.LINEAR,
+            _NO_PREFERENCES,
+            _checked(weights, (2, NUM_FEATURES), "weights"),
+            None,
+            _NO_CHANCE,
+        )
 
     def _play(self, mode, preferences, weights, stop, rng) -> None:
         stop = self.program.num_buffers if stop is None else stop
@@ -142,7 +165,9 @@ class Game:
           InputError: the game is not over.
         """
         if not self.over:
-            raise InputError("game", "", f"{self.cursor} of {self.program.num_buffers} buffers are decided")
+            raise InputError(
+                "game", "", f"{self.cursor} of {self.program.num_buffers} buffers are decided"
+            )
         moves, game = self.state.moves, self.state.game[0]
         return PlayedGame(
             action=moves["action"].astype(np.int8),

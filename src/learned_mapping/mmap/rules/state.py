@@ -1,4 +1,5 @@
-"""A program and a game as flat arrays: what the compiled kernel reads, and what it changes in place and rewinds."""
+"""A program and a game as flat arrays: what the compiled kernel reads, and what it changes in place
+and rewinds."""
 
 from typing import NamedTuple
 
@@ -17,13 +18,14 @@ def record(names: str) -> np.dtype:
 
 
 BUFFER = record(
-    "instruction tensor is_output alias bit bytes live_end uses_left next_use group_left demand_s benefit_s"
-    " benefit_left_s"
+    "instruction tensor is_output alias bit bytes live_end uses_left next_use group_left demand_s"
+    " benefit_s benefit_left_s"
 )
-"""One record per buffer, in the order of the game: its target_time, tensor, whether it is an output, alias group or
-`NO_ALIAS`, bit in its instruction's latency table or -1, bytes, the last step of its tensor's live range; how many
-later buffers the tensor has, the step of the next of them or -1, and how many the alias group has; demand,
-L_I({}) - L_I({b}), and the sum of the latter over the tensor's later buffers."""
+"""One record per buffer, in the order of the game: its target_time, tensor, whether it is an
+output, alias group or `NO_ALIAS`, bit in its instruction's latency table or -1, bytes, the last
+step of its tensor's live range; how many later buffers the tensor has, the step of the next of them
+or -1, and how many the alias group has; demand, L_I({}) - L_I({b}), and the sum of the latter over
+the tensor's later buffers."""
 
 
 class ProgramArrays(NamedTuple):
@@ -37,7 +39,8 @@ class ProgramArrays(NamedTuple):
     supply_s: np.ndarray  # [T] float64, seconds.
     is_parameter: np.ndarray  # [N] bool.
     updated_offsets: np.ndarray
-    """[B + 1] int64: output b updates ``updated[updated_offsets[b]:updated_offsets[b + 1]]`` in place (rule 7)."""
+    """[B + 1] int64: output b updates ``updated[updated_offsets[b]:updated_offsets[b + 1]]`` in
+    place (rule 7)."""
     updated: np.ndarray  # int64 tensors.
     num_groups: int
     fast_bytes: int
@@ -53,8 +56,8 @@ class ProgramArrays(NamedTuple):
 
 
 def program_arrays(program: Program | ProgramArrays) -> ProgramArrays:
-    """The flat arrays of a program, read-only whatever the program's are: for others all would be compiled again. What
-    has been made so is passed through."""
+    """The flat arrays of a program, read-only whatever the program's are: for others all would be
+    compiled again. What has been made so is passed through."""
     if isinstance(program, ProgramArrays):
         return program
     expect_type(program, Program, "program")
@@ -76,7 +79,9 @@ def program_arrays(program: Program | ProgramArrays) -> ProgramArrays:
         if later >= 0:
             buffers["uses_left"][b] = buffers["uses_left"][later] + 1
             buffers["next_use"][b] = buffers["instruction"][later]
-            buffers["benefit_left_s"][b] = buffers["benefit_left_s"][later] + buffers["benefit_s"][later]
+            buffers["benefit_left_s"][b] = (
+                buffers["benefit_left_s"][later] + buffers["benefit_s"][later]
+            )
         last_of_tensor[buffers["tensor"][b]] = b
         group = buffers["alias"][b]
         if group != NO_ALIAS:
@@ -90,7 +95,9 @@ def program_arrays(program: Program | ProgramArrays) -> ProgramArrays:
         supply_s=frozen_array(program.supply_s, np.float64),
         is_parameter=frozen_array(program.tensor_is_parameter, bool),
         updated_offsets=np.cumsum([0, *map(len, program.updated_tensors)]),
-        updated=np.array([tensor for tensors in program.updated_tensors for tensor in tensors], np.int64),
+        updated=np.array(
+            [tensor for tensors in program.updated_tensors for tensor in tensors], np.int64
+        ),
         num_groups=program.num_alias_groups,
         fast_bytes=program.fast_bytes,
         possible_saving_s=program.possible_saving_s,
@@ -98,54 +105,58 @@ def program_arrays(program: Program | ProgramArrays) -> ProgramArrays:
 
 
 def share(program: Program | ProgramArrays, saved_s: float) -> float:
-    """The return of so many seconds saved, at most 1 though they were added up one by one; 0 where no placement saves
-    anything."""
+    """The return of so many seconds saved, at most 1 though they were added up one by one; 0 where
+    no placement saves anything."""
     return min(saved_s / program.possible_saving_s, 1.0) if program.possible_saving_s > 0 else 0.0
 
 
 def benefit_unit(program: ProgramArrays) -> float:
-    """The unit of benefits and rewards, in seconds: the mean over buffers of what each saves placed first, a loss as 0.
-    Where only placements together save anything it is an equal share of that; 1 where nothing does."""
+    """The unit of benefits and rewards, in seconds: the mean over buffers of what each saves placed
+    first, a loss as 0. Where only placements together save anything it is an equal share of that; 1
+    where nothing does."""
     benefits = program.buffers["benefit_s"]
     mean = float(np.maximum(benefits, 0.0).mean()) if len(benefits) else 0.0
     return mean or program.possible_saving_s / max(len(benefits), 1) or 1.0
 
 
 def supply_unit(program: ProgramArrays) -> float:
-    """The unit of demand and supply, in seconds: the mean supply of a step; 1 where no step supplies any."""
+    """The unit of demand and supply, in seconds: the mean supply of a step; 1 where no step
+    supplies any."""
     return float(program.supply_s.mean() if len(program.supply_s) else 0.0) or 1.0
 
 
 NONE = -1
 
 TENSOR = record("end offset rectangle in_hbm_from")
-"""The last step and the offset of its latest allocation, the rectangle of that (each `NONE` without one), and the first
-step at which HBM has the data, or `NEVER`."""
+"""The last step and the offset of its latest allocation, the rectangle of that (each `NONE` without
+one), and the first step at which HBM has the data, or `NEVER`."""
 STEP = record("joined ended placed")
-"""1 where one copy runs through this step and the next; the first rectangle of the list of those that end here, or
-`NONE`; B' as an index into the latency table."""
+"""1 where one copy runs through this step and the next; the first rectangle of the list of those
+that end here, or `NONE`; B' as an index into the latency table."""
 GROUP = record("status offset forced")
 RECTANGLE = record("offset top end tensor next previous")
-"""An allocation: bytes [offset, top), up to step `end`. It begins at or before the step being decided, so its start
-never matters. `next` and `previous` link those of equal end."""
+"""An allocation: bytes [offset, top), up to step `end`. It begins at or before the step being
+decided, so its start never matters. `next` and `previous` link those of equal end."""
 LIVE = record("offset top rectangle")
 OUTCOME = record("legal start end offset leftover_s reward_s")
-"""The outcome of an action: I(b) = [start, end] (empty where end < start), O(b), the supply left at the copy's far
-step, and the reward."""
+"""The outcome of an action: I(b) = [start, end] (empty where end < start), O(b), the supply left at
+the copy's far step, and the reward."""
 MOVE = record(
-    "action start end offset reward_s saved_s tensor_end tensor_offset tensor_rectangle in_hbm_from opened_group"
-    " open_groups backup num_drained num_rectangles"
+    "action start end offset reward_s saved_s tensor_end tensor_offset tensor_rectangle in_hbm_from"
+    " opened_group open_groups backup num_drained num_rectangles"
 )
-"""A decision with its outcome, and from `saved_s` on what was there before, for going back; `opened_group` is 1 where
-it decided its alias group."""
+"""A decision with its outcome, and from `saved_s` on what was there before, for going back;
+`opened_group` is 1 where it decided its alias group."""
 DRAINED = record("step supply_s")
 GAME = record(
-    "cursor evaluated now num_live live_bytes num_rectangles num_drained open_groups backup resets moves saved_s"
+    "cursor evaluated now num_live live_bytes num_rectangles num_drained open_groups backup resets"
+    " moves saved_s"
 )
-"""The buffer to decide next, B when the game is over; the buffer whose outcomes are known, or `NONE`; the step from
-which on rectangles that end are in `live`, how many these are and their bytes; how many rectangles and drained supplies
-are in use, and alias groups open; the prefix Drop-backup returns to; dead ends met; decisions made, those taken back
-included; and the sum of the rewards."""
+"""The buffer to decide next, B when the game is over; the buffer whose outcomes are known, or
+`NONE`; the step from which on rectangles that end are in `live`, how many these are and their
+bytes; how many rectangles and drained supplies are in use, and alias groups open; the prefix
+Drop-backup returns to; dead ends met; decisions made, those taken back included; and the sum of the
+rewards."""
 
 
 class GameState(NamedTuple):
@@ -157,10 +168,13 @@ class GameState(NamedTuple):
     tensors: np.ndarray  # [N] `TENSOR`.
     groups: np.ndarray  # [G or 1] `GROUP`.
     rectangles: np.ndarray  # [B] `RECTANGLE`, the first `num_rectangles` in use.
-    live: np.ndarray  # [B] `LIVE`, the first `num_live` in use, by offset: the rectangles that end at `now` or later.
+    # [B] `LIVE`, the first `num_live` in use, by offset: the rectangles that end at `now` or later.
+    live: np.ndarray
     outcomes: np.ndarray  # [3] `OUTCOME` of the three actions on buffer `evaluated`.
-    moves: np.ndarray  # [B] `MOVE`, the first `cursor` in use: the decisions, and the log that takes them back.
-    drained: np.ndarray  # [T + 2 B] `DRAINED`: the supplies that copies changed, as they were before.
+    # [B] `MOVE`, the first `cursor` in use: the decisions, and the log that takes them back.
+    moves: np.ndarray
+    # [T + 2 B] `DRAINED`: the supplies that copies changed, as they were before.
+    drained: np.ndarray
     scratch: np.ndarray  # [B] int64, for the kernel's own use.
 
 
@@ -201,9 +215,18 @@ def stacked(state: GameState, count: int) -> GameState:
 def view(states: GameState, g: int) -> GameState:
     """Game g of stacked states."""
     return GameState(
-        states.game[g], states.supply_s[g], states.steps[g], states.tensors[g], states.groups[g], states.rectangles[g],
-        states.live[g], states.outcomes[g], states.moves[g], states.drained[g], states.scratch[g],
-    )  # fmt: skip
+        states.game[g],
+        states.supply_s[g],
+        states.steps[g],
+        states.tensors[g],
+        states.groups[g],
+        states.rectangles[g],
+        states.live[g],
+        states.outcomes[g],
+        states.moves[g],
+        states.drained[g],
+        states.scratch[g],
+    )
 
 
 @numba.njit(cache=True)

@@ -1,8 +1,10 @@
-"""Evolution strategies on the MMapGame, after Salimans et al., "Evolution strategies as a scalable alternative to
-reinforcement learning", 2017: the paper's second baseline (Table 2), in three parametrisations.
+"""Evolution strategies on the MMapGame, after Salimans et al., "Evolution strategies as a scalable
+alternative to reinforcement learning", 2017: the paper's second baseline (Table 2), in three
+parametrisations.
 
-A generation perturbs the parameters by antithetic Gaussian noise, plays one game each, ranks the returns, and follows
-the estimated gradient with Adam. What counts at the end is the best game of all.
+A generation perturbs the parameters by antithetic Gaussian noise, plays one game each, ranks the
+returns, and follows the estimated gradient with Adam. What counts at the end is the best game of
+all.
 """
 
 from collections.abc import Callable
@@ -13,8 +15,8 @@ from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy_tuned
 from learned_mapping.mmap.searches.search import Search
 
 PAIRS = 4
-"""Antithetic pairs per generation: the population is twice that. This and what follows was chosen on synthetic programs
-and on programs that stand in no table."""
+"""Antithetic pairs per generation: the population is twice that. This and what follows was chosen
+on synthetic programs and on programs that stand in no table."""
 
 
 def evolve(
@@ -56,7 +58,8 @@ def evolve(
 
 
 def centred_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks of all entries scaled to [-0.5, 0.5], equal values sharing their mean rank; the shape of `values`."""
+    """Ranks of all entries scaled to [-0.5, 0.5], equal values sharing their mean rank; the shape
+    of `values`."""
     from scipy.stats import rankdata
 
     return ((rankdata(values) - 1.0) / (values.size - 1) - 0.5).reshape(values.shape)
@@ -69,11 +72,26 @@ def evolution_logits(search: Search, rng: np.random.Generator) -> None:
 
 
 def evolution_policy(search: Search, rng: np.random.Generator) -> None:
-    """Evolution over the weights of a linear policy on the game's features, from the untuned threshold rule."""
-    evolve(search.play_linear_policy, ThresholdRule().weights(), search, rng, sigma=0.3, learning_rate=0.1)
+    """Evolution over the weights of a linear policy on the game's features, from the untuned
+    threshold rule."""
+    evolve(
+        search.play_linear_policy,
+        ThresholdRule().weights(),
+        search,
+        rng,
+        sigma=0.3,
+        learning_rate=0.1,
+    )
 
 
 def evolution_warm(search: Search, rng: np.random.Generator) -> None:
     """Evolution over preferences that start at the decisions of the tuned threshold rule."""
     greedy_tuned(search, share=0.3)
-    evolve(search.play_preferences, np.eye(3)[search.best.action], search, rng, sigma=0.3, learning_rate=0.1)
+    evolve(
+        search.play_preferences,
+        np.eye(3)[search.best.action],
+        search,
+        rng,
+        sigma=0.3,
+        learning_rate=0.1,
+    )

@@ -1,4 +1,5 @@
-"""Greedy play: place whenever legal, or where it pays, with the price tuned on the program itself."""
+"""Greedy play: place whenever legal, or where it pays, with the price tuned on the program
+itself."""
 
 import itertools
 from collections.abc import Callable
@@ -13,13 +14,15 @@ from learned_mapping.mmap.searches.search import Search
 ONE, DENSITY, TENSOR_DENSITY, SUPPLY = (
     FEATURES.index(name) for name in ("one", "log_density", "log_tensor_density", "log_supply")
 )
-MAX_GAMES = 400  # Games after which the tuning of a threshold rule stops, even where the budget would allow more.
+# Games after which the tuning of a threshold rule stops, even where the budget would allow more.
+MAX_GAMES = 400
 SMALLEST_STEP = 0.1
 STARTS = 4  # Rules of the grid from which the pattern search sets out.
 
 
 def greedy(search: Search) -> None:
-    """Places every buffer it can: the better of two games, one that copies first and one that keeps first."""
+    """Places every buffer it can: the better of two games, one that copies first and one that keeps
+    first."""
     for order in ((2.0, 1.0, 0.0), (1.0, 2.0, 0.0)):
         if search.best is not None and search.budget.spent():
             return
@@ -28,17 +31,20 @@ def greedy(search: Search) -> None:
 
 @dataclass(frozen=True)
 class ThresholdRule:
-    """Place a buffer where the log of its benefit per byte and step, new ones only, exceeds a price.
+    """Place a buffer where the log of its benefit per byte and step, new ones only, exceeds a
+    price.
 
-    Benefit and area are those of the game's features, relative to the program's means, so that 0 is the price at which
-    an average buffer pays for an equal share of the memory.
+    Benefit and area are those of the game's features, relative to the program's means, so that 0 is
+    the price at which an average buffer pays for an equal share of the memory.
     """
 
     price: float = 0.0  # Natural logarithm, for NoCopy.
     copy_price: float = 1.0  # What a Copy must pay on top.
     foresight: float = 1.0
-    """0: only the benefit of the buffer at hand counts; 1: also that of the later buffers of its tensor."""
-    supply_price: float = 0.0  # What a Copy must pay per unit of log(1 + demand / mean supply of a step).
+    """0: only the benefit of the buffer at hand counts; 1: also that of the later buffers of its
+    tensor."""
+    # What a Copy must pay per unit of log(1 + demand / mean supply of a step).
+    supply_price: float = 0.0
 
     def weights(self) -> np.ndarray:
         """[2, len(FEATURES)]: the linear policy that follows the rule."""
@@ -52,10 +58,11 @@ class ThresholdRule:
 
 
 def greedy_tuned(search: Search, share: float = 1.0) -> None:
-    """The best of `greedy` and of the threshold rules tried: a coarse grid, then a pattern search over four numbers.
+    """The best of `greedy` and of the threshold rules tried: a coarse grid, then a pattern search
+    over four numbers.
 
-    The games this takes are the method's own search and count as its samples; nothing is carried over from program to
-    program. Stops after `MAX_GAMES` or this share of the budget.
+    The games this takes are the method's own search and count as its samples; nothing is carried
+    over from program to program. Stops after `MAX_GAMES` or this share of the budget.
     """
     greedy(search)
     values: dict[ThresholdRule, float] = {}
@@ -77,12 +84,20 @@ def greedy_tuned(search: Search, share: float = 1.0) -> None:
         _pattern_search(start, value, stop)
 
 
-def _pattern_search(best: ThresholdRule, value: Callable[[ThresholdRule], float], stop: Callable[[], bool]) -> None:
-    """Moves one number of the rule at a time while that helps, by steps that halve when nothing does."""
+def _pattern_search(
+    best: ThresholdRule, value: Callable[[ThresholdRule], float], stop: Callable[[], bool]
+) -> None:
+    """Moves one number of the rule at a time while that helps, by steps that halve when nothing
+    does."""
     step = 1.0
     while step >= SMALLEST_STEP:
         improved = False
-        for name, scale in (("price", 1.0), ("copy_price", 1.0), ("supply_price", 0.5), ("foresight", 0.5)):
+        for name, scale in (
+            ("price", 1.0),
+            ("copy_price", 1.0),
+            ("supply_price", 0.5),
+            ("foresight", 0.5),
+        ):
             for direction in (step, -step):
                 if stop():
                     return

@@ -1,9 +1,10 @@
 """Offsets for a chosen set: a search in canonical order, after MiniMalloc (Moffitt, ASPLOS 2023).
 
-A piece is a size with the steps during which it is held. Pieces are placed with offsets that never fall, each at the
-lowest offset that those below it leave; of equal offsets the one that stands earlier in a static order comes first.
-A choice is given up where a section of time cannot hold what is still to come, or where a piece would have fitted
-below it. Parts of time that nothing unplaced spans any more are solved by themselves.
+A piece is a size with the steps during which it is held. Pieces are placed with offsets that never
+fall, each at the lowest offset that those below it leave; of equal offsets the one that stands
+earlier in a static order comes first. A choice is given up where a section of time cannot hold what
+is still to come, or where a piece would have fitted below it. Parts of time that nothing unplaced
+spans any more are solved by themselves.
 """
 
 from collections.abc import Callable
@@ -15,17 +16,22 @@ import numpy as np
 NODES = 2000  # Placements tried between two looks at the clock.
 FLOORS = 4_000_000  # Entries of the log of floors, at most.
 PACKED, IMPOSSIBLE, PAUSED = range(3)
-PART, CHOOSE, FAILED = range(3)  # What comes next: a part of the frame's time, its piece, or a step back.
+# What comes next: a part of the frame's time, its piece, or a step back.
+PART, CHOOSE, FAILED = range(3)
 LETTERS = "WACBT"
 ORDERS = ("WAT", "TAW", "TWA", "CBT", "TBC", "TCB")
-"""Static orders that are tried in turn, each the largest first: W by time held, A by size times that, C by sections, B
-by size times those, T by bytes still to be placed in the fullest section."""
-FIELDS = "items count low high least_offset least_rank at piece offset_log floor_log height hatless cuts num_cuts cut"
+"""Static orders that are tried in turn, each the largest first: W by time held, A by size times
+that, C by sections, B by size times those, T by bytes still to be placed in the fullest section."""
+FIELDS = (
+    "items count low high least_offset least_rank at piece offset_log floor_log height hatless cuts"
+    " num_cuts cut"
+)
 FRAME = np.dtype([(name, np.int64) for name in FIELDS.split()])
 
 
 class Pieces(NamedTuple):
-    """The pieces to pack; a section is a stretch of time whose pieces are all held at one step of it."""
+    """The pieces to pack; a section is a stretch of time whose pieces are all held at one step of
+    it."""
 
     size: np.ndarray  # [N] int64, bytes
     keys: np.ndarray  # [4, N] float64: W, A, C and B of `ORDERS`
@@ -39,9 +45,11 @@ class Pieces(NamedTuple):
     rival_at: np.ndarray  # [N + 1] int64
 
 
-def make_pieces(size: np.ndarray, piece: np.ndarray, start: np.ndarray, end: np.ndarray, elapsed: np.ndarray) -> Pieces:
-    """The pieces of sizes [N] bytes, piece[k] held over the steps [start[k], end[k]], both included; elapsed [T]
-    is when each step begins, in any unit."""
+def make_pieces(
+    size: np.ndarray, piece: np.ndarray, start: np.ndarray, end: np.ndarray, elapsed: np.ndarray
+) -> Pieces:
+    """The pieces of sizes [N] bytes, piece[k] held over the steps [start[k], end[k]], both
+    included; elapsed [T] is when each step begins, in any unit."""
     started, opened = np.unique(start), []
     ended = np.unique(end)
     for t in started.tolist():  # a start after an end opens a section
@@ -101,10 +109,29 @@ def new_state(p: Pieces) -> State:
     closed = np.flatnonzero(spans[:-1] == 0) + 1
     cuts = np.zeros(2 * (n + s) + 8, np.int64)
     cuts[: len(closed) + 2] = [0, *closed, s]
-    frames[0] = tuple({"count": n, "high": s, "piece": -1, "num_cuts": len(closed) + 2}.get(f, 0) for f in FRAME.names)
-    log, floors = np.zeros((len(p.rivals) + 8, 2), np.int64), np.zeros((min(n * s + s, FLOORS) + 8, 2), np.int64)
-    return State(np.full(n, -1), np.zeros(n, np.int64), np.full(n, -1), np.zeros(s, np.int64), total, spans,
-                 np.zeros(s, np.int64), frames, items, cuts, log, floors, np.zeros(4, np.int64))  # fmt: skip
+    frames[0] = tuple(
+        {"count": n, "high": s, "piece": -1, "num_cuts": len(closed) + 2}.get(f, 0)
+        for f in FRAME.names
+    )
+    log, floors = (
+        np.zeros((len(p.rivals) + 8, 2), np.int64),
+        np.zeros((min(n * s + s, FLOORS) + 8, 2), np.int64),
+    )
+    return State(
+        np.full(n, -1),
+        np.zeros(n, np.int64),
+        np.full(n, -1),
+        np.zeros(s, np.int64),
+        total,
+        spans,
+        np.zeros(s, np.int64),
+        frames,
+        items,
+        cuts,
+        log,
+        floors,
+        np.zeros(4, np.int64),
+    )
 
 
 @numba.njit(cache=True)
@@ -120,7 +147,9 @@ def _before(order: np.ndarray, p: Pieces, fullest: np.ndarray, a: int, b: int) -
 
 
 @numba.njit(cache=True)
-def _sort(items: np.ndarray, low: int, high: int, order: np.ndarray, p: Pieces, fullest: np.ndarray) -> None:
+def _sort(
+    items: np.ndarray, low: int, high: int, order: np.ndarray, p: Pieces, fullest: np.ndarray
+) -> None:
     """Shell sort by the static order; ranks are the places."""
     gap = 1
     while gap < (high - low) // 3:
@@ -139,7 +168,8 @@ def _sort(items: np.ndarray, low: int, high: int, order: np.ndarray, p: Pieces, 
 
 @numba.njit(cache=True)
 def _place(p: Pieces, s: State, frame, capacity: int) -> bool:
-    """Places the frame's piece at its lowest offset; False where a section can no longer hold what is to come."""
+    """Places the frame's piece at its lowest offset; False where a section can no longer hold what
+    is to come."""
     i = frame.piece
     offset = s.lowest[i]
     top = offset + p.size[i]
@@ -203,8 +233,8 @@ def _lift(p: Pieces, s: State, frame) -> None:
 
 @numba.njit(cache=True)
 def _enter(p: Pieces, s: State, frame, child, order: np.ndarray, fullest: np.ndarray) -> bool:
-    """Fills the child with the frame's next part; False where it has none left. A whole goes on in its parent's order,
-    a part in an order of its own."""
+    """Fills the child with the frame's next part; False where it has none left. A whole goes on in
+    its parent's order, a part in an order of its own."""
     whole = frame.num_cuts == 2 and frame.piece >= 0
     base = frame.items + frame.count
     while frame.cut + 1 < frame.num_cuts:
@@ -287,7 +317,9 @@ def search(p: Pieces, s: State, capacity: int, order: np.ndarray, nodes: int) ->
                 lowest = s.lowest[j]
                 if lowest >= frame.height:
                     break
-                if lowest > frame.least_offset or (lowest == frame.least_offset and rank >= frame.least_rank):
+                if lowest > frame.least_offset or (
+                    lowest == frame.least_offset and rank >= frame.least_rank
+                ):
                     frame.piece = j
                     nodes -= 1
                     if _place(p, s, frame, capacity):
@@ -322,7 +354,9 @@ def search(p: Pieces, s: State, capacity: int, order: np.ndarray, nodes: int) ->
                 step = CHOOSE
 
 
-def pack(pieces: Pieces, capacity: int, go_on: Callable[[], bool], nodes: int | None = None) -> np.ndarray | None:
+def pack(
+    pieces: Pieces, capacity: int, go_on: Callable[[], bool], nodes: int | None = None
+) -> np.ndarray | None:
     """Offsets [N] in bytes at which all pieces fit below `capacity`; None where none were found.
 
     Args:

@@ -1,8 +1,8 @@
 """Room by other offsets: what a mapping holds is packed anew, so that more gets in.
 
-Beside what is placed come values that are wholly in HBM and that fast memory could hold from their making to their
-last use, without any copy. All are packed by `packing`; where they do not fit, fewer are tried, those that save least
-for the room they take left out first.
+Beside what is placed come values that are wholly in HBM and that fast memory could hold from their
+making to their last use, without any copy. All are packed by `packing`; where they do not fit,
+fewer are tried, those that save least for the room they take left out first.
 """
 
 from collections import defaultdict
@@ -32,7 +32,8 @@ class Piece(NamedTuple):
 
 
 def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
-    """A mapping that holds what the valid `base` holds, over the same steps, and as much more as was found room for.
+    """A mapping that holds what the valid `base` holds, over the same steps, and as much more as
+    was found room for.
 
     A sample of the budget is 2,000 placements tried.
     """
@@ -46,14 +47,17 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
             return not budget.spent(share)
 
         pieces = sorted(pieces, key=lambda piece: int(program.buffer_tensor[piece.buffers[0]]))
-        rows = np.array([(i, s, e) for i, piece in enumerate(pieces) for s, e in piece.intervals], np.int64)
+        rows = np.array(
+            [(i, s, e) for i, piece in enumerate(pieces) for s, e in piece.intervals], np.int64
+        )
         packed = make_pieces(np.array([piece.bytes for piece in pieces]), *rows.T, elapsed_s)
         offsets = pack(packed, program.fast_bytes, go_on, nodes)
         return None if offsets is None else _at_offsets(program, base, pieces, offsets.tolist())
 
     if len(held) >= MOST:
         return base
-    elapsed_s = np.round(np.concatenate([[0.0], np.cumsum(program.supply_s[:-1])]), 12)  # equal times stay equal
+    # equal times stay equal
+    elapsed_s = np.round(np.concatenate([[0.0], np.cumsum(program.supply_s[:-1])]), 12)
     for i, slack in enumerate(SLACK):
         if i and budget.spent():
             break
@@ -73,7 +77,9 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
     for piece in more:  # one at a time, where the whole was too much
         if budget.spent() or len(chosen) == MOST:
             break
-        if piece.buffers[0] in already or not _fits(trial := load.copy(), piece, program.fast_bytes):
+        if piece.buffers[0] in already or not _fits(
+            trial := load.copy(), piece, program.fast_bytes
+        ):
             continue
         if (mapping := pack_all([*chosen, piece], 1.0, NODES)) is not None:
             best, load, value = mapping, trial, claimed_share(program, mapping)
@@ -92,7 +98,8 @@ def _load(program: Program, pieces: list[Piece]) -> np.ndarray:
 
 
 def _fits(load: np.ndarray, piece: Piece, limit: float) -> bool:
-    """Whether no step holds more than `limit` bytes with the piece, which then counts in `load` [T]."""
+    """Whether no step holds more than `limit` bytes with the piece, which then counts in `load`
+    [T]."""
     if any(load[s : e + 1].max() + piece.bytes > limit for s, e in piece.intervals):
         return False
     for s, e in piece.intervals:
@@ -101,7 +108,8 @@ def _fits(load: np.ndarray, piece: Piece, limit: float) -> bool:
 
 
 def held_pieces(program: Program, mapping: Mapping) -> list[Piece]:
-    """The pieces that a valid mapping holds: allocations that have to stand at one offset are one piece."""
+    """The pieces that a valid mapping holds: allocations that have to stand at one offset are one
+    piece."""
     parent: dict[int, int] = {}  # buffer -> another of its piece; itself at the end
 
     def root(b: int) -> int:
@@ -124,16 +132,23 @@ def held_pieces(program: Program, mapping: Mapping) -> list[Piece]:
         members[root(b)].append(b)
     pieces = []
     for buffers in members.values():
-        spans = [(int(mapping.start[b]), int(mapping.end[b])) for b in buffers if mapping.start[b] <= mapping.end[b]]
+        spans = [
+            (int(mapping.start[b]), int(mapping.end[b]))
+            for b in buffers
+            if mapping.start[b] <= mapping.end[b]
+        ]
         if (size := int(program.buffer_bytes[buffers[0]])) > 0:
             pieces.append(Piece(size, merged(spans), buffers))
     return pieces
 
 
 def dropped_pieces(program: Program, mapping: Mapping) -> list[Piece]:
-    """Values wholly in HBM that could be held without a copy, the most seconds saved for bytes times steps first."""
+    """Values wholly in HBM that could be held without a copy, the most seconds saved for bytes
+    times steps first."""
     outputs = np.full(program.num_tensors, -1)
-    outputs[program.buffer_tensor[program.buffer_is_output]] = np.flatnonzero(program.buffer_is_output)
+    outputs[program.buffer_tensor[program.buffer_is_output]] = np.flatnonzero(
+        program.buffer_is_output
+    )
     uses = defaultdict(list)
     for b, tensor in enumerate(program.buffer_tensor.tolist()):
         uses[tensor].append(b)
@@ -154,13 +169,17 @@ def dropped_pieces(program: Program, mapping: Mapping) -> list[Piece]:
 
 
 def _in_place(program: Program, value: list[int], outputs: np.ndarray) -> bool:
-    """Whether the tensors of a value follow one another at one offset, each taken over in place where two meet."""
+    """Whether the tensors of a value follow one another at one offset, each taken over in place
+    where two meet."""
     live = program.tensor_live
     for i, tensor in enumerate(value):
         for earlier in value[:i]:
             if live[earlier, 1] > live[tensor, 0] and live[earlier, 0] < live[tensor, 1]:
                 return False
-            if live[earlier, 1] == live[tensor, 0] and earlier not in program.updated_tensors[outputs[tensor]]:
+            if (
+                live[earlier, 1] == live[tensor, 0]
+                and earlier not in program.updated_tensors[outputs[tensor]]
+            ):
                 return False
     return True
 
@@ -176,14 +195,22 @@ def merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(s, e) for s, e in intervals]
 
 
-def _at_offsets(program: Program, base: Mapping, pieces: list[Piece], offsets: list[int]) -> Mapping:
-    """`base`, each piece at its offset; what it had dropped is held from its making to its last use."""
-    action, offset, start, end = (np.array(a) for a in (base.action, base.offset, base.start, base.end))
+def _at_offsets(
+    program: Program, base: Mapping, pieces: list[Piece], offsets: list[int]
+) -> Mapping:
+    """`base`, each piece at its offset; what it had dropped is held from its making to its last
+    use."""
+    action, offset, start, end = (
+        np.array(a) for a in (base.action, base.offset, base.start, base.end)
+    )
     for piece, at in zip(pieces, offsets):
         offset[piece.buffers] = at
         for b in piece.buffers:
             if base.action[b] == DROP:
-                t, last = int(program.buffer_instruction[b]), int(program.tensor_live[program.buffer_tensor[b], 1])
+                t, last = (
+                    int(program.buffer_instruction[b]),
+                    int(program.tensor_live[program.buffer_tensor[b], 1]),
+                )
                 action[b] = NO_COPY
                 start[b], end[b] = (t, last) if program.buffer_is_output[b] else (t + 1, t)
     return make_mapping(program, action, offset, start, end)

@@ -1,4 +1,5 @@
-"""The resources of a planner that allocates in any order: fast memory over time, and the supply of the copy engine."""
+"""The resources of a planner that allocates in any order: fast memory over time, and the supply of
+the copy engine."""
 
 import heapq
 from collections import defaultdict
@@ -11,7 +12,8 @@ SLACK = 1e-10  # Relative, on seconds of demand: the rounding of sums.
 
 
 class FreeSpace:
-    """Allocations as rectangles, steps [start, end] by bytes [low, high), and the free chunks between them."""
+    """Allocations as rectangles, steps [start, end] by bytes [low, high), and the free chunks
+    between them."""
 
     def __init__(self, fast_bytes: int):
         self.fast_bytes = fast_bytes
@@ -39,13 +41,16 @@ class FreeSpace:
         rows = self._rows[:, : self.count]
         return rows[1:, (rows[0] <= end) & (rows[1] >= start)]
 
-    def is_free(self, start: int, end: int, offset: int, size: int, updated: tuple[int, ...] = ()) -> bool:
+    def is_free(
+        self, start: int, end: int, offset: int, size: int, updated: tuple[int, ...] = ()
+    ) -> bool:
         """Whether [offset, offset + size) is free over [start, end].
 
         Args:
           start, end: steps, both included.
           offset, size: bytes.
-          updated: tensors updated in place at `start`: an allocation of one that ends there at this offset may overlap.
+          updated: tensors updated in place at `start`: an allocation of one that ends there at this
+            offset may overlap.
         """
         if offset + size > self.fast_bytes:
             return False
@@ -53,10 +58,14 @@ class FreeSpace:
             return True
         rows = self._overlapping(start, end)
         rows = rows[:, (rows[1] < offset + size) & (rows[2] > offset)]
-        return all(tensor in updated and last == start and low == offset for last, low, _, tensor in rows.T.tolist())
+        return all(
+            tensor in updated and last == start and low == offset
+            for last, low, _, tensor in rows.T.tolist()
+        )
 
     def best_fit(self, start: int, end: int, size: int) -> int | None:
-        """The offset of the smallest free chunk over [start, end] that holds `size` bytes, the lowest of equals."""
+        """The offset of the smallest free chunk over [start, end] that holds `size` bytes, the
+        lowest of equals."""
         if size > self.fast_bytes:
             return None
         if size == 0 or end < start:
@@ -70,12 +79,14 @@ class FreeSpace:
 
 
 class CopySchedule:
-    """The copies planned so far: which steps each takes (Eq. 6), and what each draws from every step's supply (Eq. 5).
+    """The copies planned so far: which steps each takes (Eq. 6), and what each draws from every
+    step's supply (Eq. 5).
 
-    In the game, copies draw on the supply in the order of their buffers, each from the step nearest to its instruction
-    on (rules 1 and 3 of `mmap.rules.actions`). A planner that places the most valuable tensors first adds copies in
-    another order, so one that comes late may take from a step what a copy later in the program counted on. `add` works
-    out what all of them draw in program order and refuses a copy that leaves any of them short.
+    In the game, copies draw on the supply in the order of their buffers, each from the step nearest
+    to its instruction on (rules 1 and 3 of `mmap.rules.actions`). A planner that places the most
+    valuable tensors first adds copies in another order, so one that comes late may take from a step
+    what a copy later in the program counted on. `add` works out what all of them draw in program
+    order and refuses a copy that leaves any of them short.
     """
 
     def __init__(self, program: Program):
@@ -87,9 +98,12 @@ class CopySchedule:
         """Buffer -> first and last step of its copy, both included."""
         self.joined: set[int] = set()
         """u where one copy takes both u and u + 1."""
-        self._draws: defaultdict[int, dict[int, float]] = defaultdict(dict)  # step -> buffer -> seconds
-        self._users: defaultdict[int, list[int]] = defaultdict(list)  # step -> buffers whose span has it
-        self._log: list[tuple[int, int, float | None]] = []  # what draws were before: step, buffer, seconds
+        # step -> buffer -> seconds
+        self._draws: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        # step -> buffers whose span has it
+        self._users: defaultdict[int, list[int]] = defaultdict(list)
+        # what draws were before: step, buffer, seconds
+        self._log: list[tuple[int, int, float | None]] = []
         self._added: list[tuple[int, int]] = []  # buffer, length of the log before
 
     def mark(self) -> int:
@@ -107,14 +121,16 @@ class CopySchedule:
             self._restore(length)
 
     def shortest(self, b: int, limit: int) -> tuple[int, int] | None:
-        """The copy of buffer b over the fewest steps that Eq. 5 and 6 allow, given the copies of earlier buffers.
+        """The copy of buffer b over the fewest steps that Eq. 5 and 6 allow, given the copies of
+        earlier buffers.
 
         Args:
           b: a buffer of above 0 bytes.
           limit: for an input the first step, for an output the last step the copy may take.
 
         Returns:
-          Its first and last step, or None where the supply within the limit does not cover the demand.
+          Its first and last step, or None where the supply within the limit does not cover the
+          demand.
         """
         t, left = self.step_of[b], self.demand_s[b]
         forward = self.is_output[b]
@@ -130,7 +146,8 @@ class CopySchedule:
         return None
 
     def add(self, b: int, first: int, last: int) -> bool:
-        """Plans the copy of buffer b over steps [first, last]; False, and nothing changed, where Eq. 5 or 6 forbids."""
+        """Plans the copy of buffer b over steps [first, last]; False, and nothing changed, where
+        Eq. 5 or 6 forbids."""
         if any(step in self.joined for step in range(first, last)):
             return False
         length = len(self._log)
@@ -159,7 +176,8 @@ class CopySchedule:
         return max(self.supply_s[step] - sum(s for c, s in self._draws[step].items() if c < b), 0.0)
 
     def _draw(self, b: int) -> list[int] | None:
-        """Works out anew what b draws; the steps where that changed, or None where it is left short."""
+        """Works out anew what b draws; the steps where that changed, or None where it is left
+        short."""
         first, last = self.span[b]
         left, changed = self.demand_s[b], []
         for step in range(first, last + 1) if self.is_output[b] else range(last, first - 1, -1):

@@ -1,4 +1,5 @@
-"""The part that every search over games of the MMapGame shares: the best game so far, under a budget."""
+"""The part that every search over games of the MMapGame shares: the best game so far, under a
+budget."""
 
 import numpy as np
 
@@ -51,7 +52,13 @@ class Search:
         self.budget.record(value)
         if self.best is None or value > self.best.value:
             self.best = PlayedGame(
-                mapping.action, mapping.offset, mapping.start, mapping.end, value=value, resets=0, moves=0
+                mapping.action,
+                mapping.offset,
+                mapping.start,
+                mapping.end,
+                value=value,
+                resets=0,
+                moves=0,
             )
         return value
 

@@ -1,4 +1,5 @@
-"""Dataflow: a JAX function as one flat list of primitive operations. Graphs and programs are both made from it."""
+"""Dataflow: a JAX function as one flat list of primitive operations. Graphs and programs are both
+made from it."""
 
 import math
 from collections import Counter
@@ -25,7 +26,9 @@ MAX_OPERATIONS = 1_000_000  # Of all loops together, one within another.
 
 WIDE = {"float64", "int64", "uint64", "complex128"}
 """Element types that JAX would halve unless it is asked to keep them."""
-SCOPES = frozenset("ReadEffect WriteEffect AccumEffect InternalMutableArrayEffect NamedAxisEffect".split())
+SCOPES = frozenset(
+    "ReadEffect WriteEffect AccumEffect InternalMutableArrayEffect NamedAxisEffect".split()
+)
 """Effects that keep nothing: what is written into a reference is kept where it is read."""
 
 
@@ -36,7 +39,8 @@ class Cell(NamedTuple):
 
 
 Atom = int | Cell | jex.Literal
-"""The operand of an equation: a value, a reference, or a scalar that stands in the program's text."""
+"""The operand of an equation: a value, a reference, or a scalar that stands in the program's
+text."""
 
 
 class Value(NamedTuple):
@@ -61,7 +65,8 @@ class Operation(NamedTuple):
     """Whether the first output may overwrite the first input, as in a scatter."""
     update_bytes: int = 0  # Bytes of the update, when it does.
     effect: bool = False
-    """Whether it is seen outside (a callback, a message, a write into an outer reference): it stays, read or not."""
+    """Whether it is seen outside (a callback, a message, a write into an outer reference): it
+    stays, read or not."""
 
 
 @dataclass(frozen=True)
@@ -82,39 +87,56 @@ class Dataflow:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The facts that metadata of a graph or a program say beyond sizes: the primitives of unknown cost, if any."""
+        """The facts that metadata of a graph or a program say beyond sizes: the primitives of
+        unknown cost, if any."""
         return {"unknown_ops": dict(self.unknown)} if self.unknown else {}
 
     def arguments_at(self, positions: int | Sequence[int], field: str) -> list[int]:
-        """The leaves of the arguments at one position or several; raises `InputError` where there is no such one."""
-        wanted = positions if isinstance(positions, Sequence) and not isinstance(positions, str) else [positions]
+        """The leaves of the arguments at one position or several; raises `InputError` where there
+        is no such one."""
+        wanted = (
+            positions
+            if isinstance(positions, Sequence) and not isinstance(positions, str)
+            else [positions]
+        )
         for p in wanted:
             if not is_whole(p):
-                raise InputError(self.name, field, f"expected positions of arguments, whole numbers, got {p!r}")
+                raise InputError(
+                    self.name, field, f"expected positions of arguments, whole numbers, got {p!r}"
+                )
             if not 0 <= p < len(self.argument_leaves):
-                fault = f"no argument has position {p}: the function takes {len(self.argument_leaves)}"
+                fault = (
+                    f"no argument has position {p}: the function takes {len(self.argument_leaves)}"
+                )
                 raise InputError(self.name, field, fault)
         return [leaf for p in sorted(set(wanted)) for leaf in self.argument_leaves[p]]
 
 
 def flatten(
-    function: Callable, *args: Any, name: str | None = None, unroll_limit: int = DEFAULT_UNROLL_LIMIT
+    function: Callable,
+    *args: Any,
+    name: str | None = None,
+    unroll_limit: int = DEFAULT_UNROLL_LIMIT,
 ) -> Dataflow:
-    """Traces a function of abstract arguments and lays out everything it does as primitives; allocates nothing.
+    """Traces a function of abstract arguments and lays out everything it does as primitives;
+    allocates nothing.
 
-    Nested calls are inlined: whatever holds one function of its own operands and results (jit, custom derivatives,
-    rematerialisation, composites, maps over shards, of which all shards count). A `scan` (and a `fori_loop` with Python
-    bounds, which is one) is unrolled: each iteration slices its inputs, and stacked results are concatenated at the
-    end; so is a `while` whose condition counts to a number in the program's text, whatever else may end it earlier.
-    Both branches of a `cond` are laid out, followed by a selection, as under `vmap`: the cost is that of both. A
-    `pallas_call`, and any other primitive that holds functions and has no rule, stays one operation of all the FLOP in
-    them, the kernel's once for every point of its grid. A reference (`jax.new_ref`) is the value last written. Marks
+    Nested calls are inlined: whatever holds one function of its own operands and results (jit,
+    custom derivatives, rematerialisation, composites, maps over shards, of which all shards count).
+    A `scan` (and a `fori_loop` with Python
+    bounds, which is one) is unrolled: each iteration slices its inputs, and stacked results are
+    concatenated at the end; so is a `while` whose condition counts to a number in the program's
+    text, whatever else may end it earlier. Both branches of a `cond` are laid out, followed by a
+    selection, as under `vmap`: the cost is that of both. A `pallas_call`, and any other primitive
+    that holds functions and has no rule, stays one operation of all the FLOP in them, the kernel's
+    once for every point of its grid. A reference (`jax.new_ref`) is the value last written. Marks
     are their operands. Operations that neither a result nor an effect depends on are dropped.
 
     Arguments as in `graph.trace`.
 
     Raises:
-      InputError: the function cannot be traced, a loop is too long to unroll, or its trip count depends on data.
+      InputError: the function cannot be traced, a loop is too long to unroll, or its trip count
+        depends on data.
     """
     name = name or getattr(function, "__name__", "function")
     closed = closed_jaxpr(function, *args, name=name)
@@ -125,10 +147,15 @@ def flatten(
     static = static_positions(function, args, name)
     for position, arg in enumerate(args):
         arg = () if position in static else arg
-        paths = [f"arg{position}{jax.tree_util.keystr(path)}" for path, _ in jax.tree_util.tree_leaves_with_path(arg)]
+        paths = [
+            f"arg{position}{jax.tree_util.keystr(path)}"
+            for path, _ in jax.tree_util.tree_leaves_with_path(arg)
+        ]
         argument_leaves.append([builder.value(next(invars).aval, path) for path in paths])
     arguments = [leaf for leaves in argument_leaves for leaf in leaves]
-    constants = [builder.constant(var.aval, f"constant.{i}") for i, var in enumerate(closed.jaxpr.constvars)]
+    constants = [
+        builder.constant(var.aval, f"constant.{i}") for i, var in enumerate(closed.jaxpr.constvars)
+    ]
     before = list(builder.cells)  # references that the function closes over
     results = builder.walk(closed.jaxpr, constants, arguments, "")
     for index, value in enumerate(before):
@@ -148,18 +175,26 @@ def largest(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 def widths(args: Sequence[Any]) -> AbstractContextManager:
     """A context in which JAX keeps 64-bit elements where the arguments have some."""
-    types = {str(leaf.dtype) for leaf in jax.tree_util.tree_leaves(args) if isinstance(leaf, jax.ShapeDtypeStruct)}
+    types = {
+        str(leaf.dtype)
+        for leaf in jax.tree_util.tree_leaves(args)
+        if isinstance(leaf, jax.ShapeDtypeStruct)
+    }
     return jax.enable_x64(True) if types & WIDE else nullcontext()
 
 
 def closed_jaxpr(function: Callable, *args: Any, name: str) -> Any:
-    """A function as JAX traces it; raises `InputError` with JAX's reason, or the function's own, where it cannot."""
+    """A function as JAX traces it; raises `InputError` with JAX's reason, or the function's own,
+    where it cannot."""
     with as_input_error(name, "cannot be traced"), widths(args):
-        return jax.make_jaxpr(function, static_argnums=static_positions(function, args, name))(*args)
+        return jax.make_jaxpr(function, static_argnums=static_positions(function, args, name))(
+            *args
+        )
 
 
 def static_positions(function: Callable, args: Sequence[Any], name: str) -> tuple[int, ...]:
-    """Positions of the arguments that a function of `jax.jit` takes as they are, and is traced anew for.
+    """Positions of the arguments that a function of `jax.jit` takes as they are, and is traced anew
+    for.
 
     Raises:
       InputError: an abstract array is there.
@@ -167,22 +202,31 @@ def static_positions(function: Callable, args: Sequence[Any], name: str) -> tupl
     numbers = getattr(getattr(function, "_jit_info", None), "static_argnums", ())
     static = tuple(sorted({n % len(args) for n in numbers if -len(args) <= n < len(args)}))
     for position in static:
-        if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree_util.tree_leaves(args[position])):
-            fault = f"argument {position} is static in jax.jit, so it needs a value: bind one with functools.partial"
+        if any(
+            isinstance(leaf, jax.ShapeDtypeStruct)
+            for leaf in jax.tree_util.tree_leaves(args[position])
+        ):
+            fault = (
+                f"argument {position} is static in jax.jit, so it needs a value: bind one with"
+                " functools.partial"
+            )
             raise InputError(name, "", fault)
     return static
 
 
 @contextmanager
 def as_input_error(source: str, fault: str, field: str = "") -> Iterator[None]:
-    """A context that turns what fails within into an `InputError` with the first line of its reason."""
+    """A context that turns what fails within into an `InputError` with the first line of its
+    reason."""
     try:
         yield
     except (InputError, KeyboardInterrupt):
         raise
     except BaseException as error:  # a user's function may even end the interpreter
         kind, text = type(error).__name__, str(error).strip().split("\n")[0][:300]
-        raise InputError(source, field, f"{fault} ({f'{kind}: {text}' if text else kind})") from error
+        raise InputError(
+            source, field, f"{fault} ({f'{kind}: {text}' if text else kind})"
+        ) from error
 
 
 class _Builder:
@@ -232,13 +276,15 @@ class _Builder:
         return len(self.values) - 1
 
     def array(self, array: Any, aval: Any) -> Atom | None:
-        """The value of an array that functions close over, the same however often they are called."""
+        """The value of an array that functions close over, the same however often they are
+        called."""
         if id(array) not in self.arrays:
             self.arrays[id(array)] = self.constant(aval, self.distinct("constant"))
         return self.arrays[id(array)]
 
     def constant(self, aval: Any, name: str) -> Atom | None:
-        """A value for an array that the function closes over, a cell for a reference; nothing for a scalar."""
+        """A value for an array that the function closes over, a cell for a reference; nothing for a
+        scalar."""
         if hasattr(aval, "inner_aval"):
             return self.cell(self.constant(aval.inner_aval, name), aval.inner_aval)
         if nbytes(aval) <= 8:
@@ -252,19 +298,34 @@ class _Builder:
         return Cell(len(self.cells) - 1)
 
     def emit(
-        self, kind: str, scope: str, inputs: Sequence[Atom | None], in_avals: Sequence[Any], out_avals: Sequence[Any],
-        params: Mapping[str, Any], effect: bool = False, flop: float | None = None,
-    ) -> list[int]:  # fmt: skip
-        """Appends one operation, of this many FLOP where they are counted elsewhere; returns its outputs."""
+        self,
+        kind: str,
+        scope: str,
+        inputs: Sequence[Atom | None],
+        in_avals: Sequence[Any],
+        out_avals: Sequence[Any],
+        params: Mapping[str, Any],
+        effect: bool = False,
+        flop: float | None = None,
+    ) -> list[int]:
+        """Appends one operation, of this many FLOP where they are counted elsewhere; returns its
+        outputs."""
         if len(self.operations) >= MAX_OPERATIONS:
-            raise InputError(self.name, scope, f"its loops make more than {MAX_OPERATIONS:,} operations")
+            raise InputError(
+                self.name, scope, f"its loops make more than {MAX_OPERATIONS:,} operations"
+            )
         name = self.distinct(f"{scope}/{kind}" if scope else kind)
-        outputs = [self.value(a, name if len(out_avals) == 1 else f"{name}:{i}") for i, a in enumerate(out_avals)]
+        outputs = [
+            self.value(a, name if len(out_avals) == 1 else f"{name}:{i}")
+            for i, a in enumerate(out_avals)
+        ]
         read: dict[int, int] = {}
         for atom, amount in zip(inputs, bytes_read(kind, in_avals, out_avals)):
             value = self.cells[atom.index] if isinstance(atom, Cell) else atom
             if isinstance(value, int):
-                read[value] = max(read.get(value, 0), min(amount * self.shards, self.values[value].bytes))
+                read[value] = max(
+                    read.get(value, 0), min(amount * self.shards, self.values[value].bytes)
+                )
         in_place = kind in IN_PLACE_UPDATES and isinstance(inputs[0], int)
         flop, unknown = work_of(kind, in_avals, out_avals, params) if flop is None else (flop, ())
         if unknown:
@@ -278,14 +339,20 @@ class _Builder:
                 read_bytes=tuple(read.values()),
                 outputs=tuple(outputs),
                 in_place=in_place,
-                update_bytes=nbytes(in_avals[IN_PLACE_UPDATES[kind]]) * self.shards if in_place else 0,
+                update_bytes=(
+                    nbytes(in_avals[IN_PLACE_UPDATES[kind]]) * self.shards if in_place else 0
+                ),
                 effect=effect,
             )
         )
         return outputs
 
     def walk(
-        self, jaxpr: Any, constants: Sequence[Atom | None], arguments: Sequence[Atom | None], scope: str
+        self,
+        jaxpr: Any,
+        constants: Sequence[Atom | None],
+        arguments: Sequence[Atom | None],
+        scope: str,
     ) -> list[Atom | None]:
         """Lays out a jaxpr; returns the values of its results, literals as they are."""
         known: dict[Any, Atom | None] = dict(zip(jaxpr.constvars, constants))
@@ -312,7 +379,9 @@ class _Builder:
         if kind in REFERENCES:
             return self.reference(equation, inputs, scope)
         if kind in ("scan", "while", "cond", "custom_linear_solve"):
-            return getattr(self, kind.removeprefix("custom_").replace("while", "loop"))(equation, inputs, scope)
+            return getattr(self, kind.removeprefix("custom_").replace("while", "loop"))(
+                equation, inputs, scope
+            )
         function = called(equation)
         if function is not None:
             return self.enter(equation, function, inputs, scope)
@@ -321,7 +390,9 @@ class _Builder:
         effect = any(type(e).__name__ not in SCOPES for e in equation.effects)
         cells = [atom.index for atom in inputs if isinstance(atom, Cell)]  # read or written
         every = [*out_avals, *(self.cell_avals[cell] for cell in cells)]
-        outputs: list[Atom | None] = list(self.emit(kind, scope, inputs, in_avals, every, params, effect=effect))
+        outputs: list[Atom | None] = list(
+            self.emit(kind, scope, inputs, in_avals, every, params, effect=effect)
+        )
         for cell, value in zip(cells, outputs[len(out_avals) :]):
             self.cells[cell] = value
         if kind in ("convert_element_type", "copy") and self.number(inputs[0]) is not None:
@@ -330,23 +401,39 @@ class _Builder:
 
     def number(self, atom: Atom | None) -> Any:
         """The scalar of the program's text that an atom is, or None."""
-        value = atom.val if isinstance(atom, jex.Literal) else self.texts.get(atom) if isinstance(atom, int) else None
+        value = (
+            atom.val
+            if isinstance(atom, jex.Literal)
+            else self.texts.get(atom)
+            if isinstance(atom, int)
+            else None
+        )
         return None if value is None or getattr(value, "shape", ()) else value
 
-    def enter(self, equation: Any, function: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
+    def enter(
+        self, equation: Any, function: Any, inputs: list[Atom | None], scope: str
+    ) -> list[Atom | None]:
         """Inlines what an equation calls; a map over shards counts for all of them."""
         outermost, shards = not self.in_jit, self.shards
         self.in_jit |= equation.primitive.name in ("jit", "pjit")
         if equation.primitive.name == "shard_map":
             axes = equation.params.get("manual_axes", equation.params.get("newly_manual_axes"))
             mesh = dict(equation.params["mesh"].shape)
-            self.shards *= math.prod(size for axis, size in mesh.items() if axes is None or axis in axes)
+            self.shards *= math.prod(
+                size for axis, size in mesh.items() if axes is None or axis in axes
+            )
         results = self.call(function, inputs, scope)
         self.in_jit, self.shards = not outermost, shards
-        donated = [v for v, is_donated in zip(inputs, equation.params.get("donated_invars", ())) if is_donated]
+        donated = [
+            v
+            for v, is_donated in zip(inputs, equation.params.get("donated_invars", ()))
+            if is_donated
+        ]
         if outermost and donated:
             values = tuple(v for v in donated if isinstance(v, int))
-            self.donations.append((values, tuple(v if isinstance(v, int) else None for v in results)))
+            self.donations.append(
+                (values, tuple(v if isinstance(v, int) else None for v in results))
+            )
         return results
 
     def call(self, function: Any, inputs: Sequence[Atom | None], scope: str) -> list[Atom | None]:
@@ -357,8 +444,13 @@ class _Builder:
         return self.walk(jaxpr, constants, inputs, scope)
 
     def reference(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
-        """The step on a mutable reference: reading or writing all of it changes hands, a part is an operation."""
-        kind, params, avals = equation.primitive.name, equation.params, [v.aval for v in equation.invars]
+        """The step on a mutable reference: reading or writing all of it changes hands, a part is an
+        operation."""
+        kind, params, avals = (
+            equation.primitive.name,
+            equation.params,
+            [v.aval for v in equation.invars],
+        )
         if kind == "new_ref":
             return [self.cell(inputs[0], avals[0])]
         if kind in ("empty_ref", "free_ref"):
@@ -372,7 +464,9 @@ class _Builder:
             if kind == "swap":
                 self.cells[index] = inputs[1]
             elif kind != "get":
-                self.cells[index] = self.emit("add_any", scope, [before, inputs[1]], [whole, whole], [whole], {})[0]
+                self.cells[index] = self.emit(
+                    "add_any", scope, [before, inputs[1]], [whole, whole], [whole], {}
+                )[0]
             return [before] if equation.outvars else []
         parts = [before, *inputs[1:]], [whole, *avals[1:]]
         old = [] if kind == "addupdate" else self.emit("get", scope, *parts, [touched], params)
@@ -389,8 +483,14 @@ class _Builder:
         for turn in self.rounds(where, length):
             inside = f"{where}.{length - 1 - turn if params['reverse'] else turn}"
             elements = [
-                self.emit("slice", inside, [xs], [whole.aval], [part.aval], {})[0] if isinstance(xs, int) else None
-                for xs, whole, part in zip(sequences, equation.invars[second:], body.jaxpr.invars[second:])
+                (
+                    self.emit("slice", inside, [xs], [whole.aval], [part.aval], {})[0]
+                    if isinstance(xs, int)
+                    else None
+                )
+                for xs, whole, part in zip(
+                    sequences, equation.invars[second:], body.jaxpr.invars[second:]
+                )
             ]
             results = self.call(body, [*fixed, *carry, *elements], inside)
             carry = results[:carried]
@@ -402,7 +502,8 @@ class _Builder:
         return carry
 
     def loop(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
-        """A `while` that counts to a number: as many iterations as it can have, the condition before each."""
+        """A `while` that counts to a number: as many iterations as it can have, the condition
+        before each."""
         params, where = equation.params, f"{scope}/while" if scope else "while"
         first = params["cond_nconsts"]
         second = first + params["body_nconsts"]
@@ -412,8 +513,8 @@ class _Builder:
             raise InputError(
                 self.name,
                 where,
-                "a loop whose trip count depends on data cannot be laid out as a graph: use jax.lax.scan, or "
-                "jax.lax.fori_loop with Python integers as bounds",
+                "a loop whose trip count depends on data cannot be laid out as a graph: use"
+                " jax.lax.scan, or jax.lax.fori_loop with Python integers as bounds",
             )
         for step in self.rounds(where, count):
             self.call(params["cond_jaxpr"], [*tested, *carry], f"{where}.{step}/condition")
@@ -421,24 +522,27 @@ class _Builder:
         return carry
 
     def rounds(self, where: str, length: int) -> Iterator[int]:
-        """Counts the iterations of a loop; raises `InputError` after the first where all would make too many
-        operations."""
+        """Counts the iterations of a loop; raises `InputError` after the first where all would make
+        too many operations."""
         before = len(self.operations)
         for step in range(length):
             yield step
             size = max(len(self.operations) - before, 1)
             if step == 0 and length * size > self.unroll_limit:
                 raise InputError(
-                    self.name, where,
-                    f"unrolling {length} iterations of {size} operations makes {length * size}, above the limit of "
-                    f"{self.unroll_limit}: shorten the loop or raise the limit (unroll_limit, --unroll-limit)",
-                )  # fmt: skip
+                    self.name,
+                    where,
+                    f"unrolling {length} iterations of {size} operations makes {length * size},"
+                    f" above the limit of {self.unroll_limit}: shorten the loop or raise the limit"
+                    " (unroll_limit, --unroll-limit)",
+                )
 
     def cond(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         index, operands = inputs[0], inputs[1:]
         branches, where = equation.params["branches"], f"{scope}/cond" if scope else "cond"
         platforms = equation.params.get("branches_platforms")
-        if platforms is not None and None in platforms:  # what is not a choice of data: the branch for any platform
+        # what is not a choice of data: the branch for any platform
+        if platforms is not None and None in platforms:
             return self.call(branches[platforms.index(None)], operands, scope)
         before, results, written = list(self.cells), [], []
         for i, branch in enumerate(branches):
@@ -447,7 +551,10 @@ class _Builder:
             written.append(self.cells[: len(before)])
 
         def chosen(options: Sequence[Atom | None], aval: Any) -> Atom | None:
-            if len({("text", o.val, o.aval) if isinstance(o, jex.Literal) else o for o in options}) == 1:
+            if (
+                len({("text", o.val, o.aval) if isinstance(o, jex.Literal) else o for o in options})
+                == 1
+            ):
                 return options[0]
             avals = [equation.invars[0].aval] + [aval] * len(options)
             return self.emit("select_n", where, [index, *options], avals, [aval], {})[0]
@@ -455,14 +562,20 @@ class _Builder:
         self.cells[: len(before)] = [chosen(*pair) for pair in zip(zip(*written), self.cell_avals)]
         return [chosen(options, var.aval) for options, var in zip(zip(*results), equation.outvars)]
 
-    def linear_solve(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
+    def linear_solve(
+        self, equation: Any, inputs: list[Atom | None], scope: str
+    ) -> list[Atom | None]:
         """The solver it was given; what it is differentiated with costs nothing."""
         lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
         start = lengths.matvec + lengths.vecmat
-        return self.call(jaxprs.solve, [*inputs[start : start + lengths.solve], *inputs[sum(lengths) :]], scope)
+        return self.call(
+            jaxprs.solve, [*inputs[start : start + lengths.solve], *inputs[sum(lengths) :]], scope
+        )
 
 
-REFERENCES = frozenset("new_ref empty_ref free_ref freeze get swap addupdate accum_grad_in_ref".split())
+REFERENCES = frozenset(
+    "new_ref empty_ref free_ref freeze get swap addupdate accum_grad_in_ref".split()
+)
 """Primitives that make, read and write mutable references."""
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
 """Comparisons that can end a counting loop, and what they are with their sides exchanged."""
@@ -477,18 +590,24 @@ def held_functions(params: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def called(equation: Any) -> Any:
-    """The jaxpr that an equation only calls: among its parameters, with as many operands and results; or None."""
+    """The jaxpr that an equation only calls: among its parameters, with as many operands and
+    results; or None."""
     if equation.primitive.name in RULES or equation.primitive.name == "pallas_call":
         return None
     sizes = len(equation.invars), len(equation.outvars)
-    alike = (held for held in held_functions(equation.params) if (len(held.invars), len(held.outvars)) == sizes)
+    alike = (
+        held
+        for held in held_functions(equation.params)
+        if (len(held.invars), len(held.outvars)) == sizes
+    )
     return next(alike, None)
 
 
 def work_of(
     kind: str, in_avals: Sequence[Any], out_avals: Sequence[Any], params: Mapping[str, Any]
 ) -> tuple[float, tuple[str, ...]]:
-    """FLOP of one operation, that of the functions it holds where it has no rule, and what in it is of unknown cost."""
+    """FLOP of one operation, that of the functions it holds where it has no rule, and what in it is
+    of unknown cost."""
     functions = () if kind in RULES else tuple(held_functions(params))
     if not functions:
         return primitive_flop(kind, in_avals, out_avals, params), () if kind in RULES else (kind,)
@@ -502,7 +621,8 @@ def work_of(
 
 
 def work_of_equation(equation: Any) -> tuple[float, tuple[str, ...]]:
-    """The work of an equation within a function that stays one operation, as `work_of` counts it."""
+    """The work of an equation within a function that stays one operation, as `work_of` counts
+    it."""
     kind, params = equation.primitive.name, equation.params
     avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
     flop, unknown = work_of(kind, *avals, params)
@@ -515,9 +635,9 @@ def work_of_equation(equation: Any) -> tuple[float, tuple[str, ...]]:
 
 
 def trip_count(equation: Any, numbers: Sequence[Any] | None = None) -> int | None:
-    """The most times that a `while` runs: where its condition, or a part of it joined by *and*, compares a counter with
-    a number, and its body adds a number to it. `numbers` are the operands' values where the program's text has them, by
-    default those that stand in the equation itself."""
+    """The most times that a `while` runs: where its condition, or a part of it joined by *and*,
+    compares a counter with a number, and its body adds a number to it. `numbers` are the operands'
+    values where the program's text has them, by default those that stand in the equation itself."""
     if numbers is None:
         numbers = [v.val if isinstance(v, jex.Literal) else None for v in equation.invars]
     params = equation.params
@@ -534,16 +654,28 @@ def trip_count(equation: Any, numbers: Sequence[Any] | None = None) -> int | Non
         elif kind in SWAPPED:
             limits = [v.val if isinstance(v, jex.Literal) else known.get(v) for v in maker.invars]
             for counter, limit, sense in zip(maker.invars, reversed(limits), (kind, SWAPPED[kind])):
-                place = condition.invars.index(counter) - first if counter in condition.invars[first:] else None
-                if place is not None and limit is not None and numbers[first + fixed + place] is not None:
-                    step = _step(body, fixed + place, body.outvars[place], numbers[first : first + fixed])
-                    counts.append(_rounds(sense, float(limit) - float(numbers[first + fixed + place]), step))
+                place = (
+                    condition.invars.index(counter) - first
+                    if counter in condition.invars[first:]
+                    else None
+                )
+                if (
+                    place is not None
+                    and limit is not None
+                    and numbers[first + fixed + place] is not None
+                ):
+                    step = _step(
+                        body, fixed + place, body.outvars[place], numbers[first : first + fixed]
+                    )
+                    counts.append(
+                        _rounds(sense, float(limit) - float(numbers[first + fixed + place]), step)
+                    )
     return min((count for count in counts if count is not None), default=None)
 
 
 def _rounds(sense: str, gap: float, step: float) -> int | None:
-    """The number of times that a counter which is `gap` below its limit passes a comparison with it, going on by
-    `step`; None where that has no end."""
+    """The number of times that a counter which is `gap` below its limit passes a comparison with
+    it, going on by `step`; None where that has no end."""
     if sense in ("gt", "ge"):
         sense, gap, step = SWAPPED[sense], -gap, -step
     if not math.isfinite(gap) or (gap < 0 and sense != "ne") or (gap == 0 and sense != "le"):
@@ -554,10 +686,15 @@ def _rounds(sense: str, gap: float, step: float) -> int | None:
 
 
 def _step(body: Any, place: int, result: Any, fixed: Sequence[Any]) -> float:
-    """The number that the body adds to its operand at `place`; 0 where it does something else with it."""
+    """The number that the body adds to its operand at `place`; 0 where it does something else with
+    it."""
     known = dict(zip(body.invars, fixed))
     maker = next((e for e in body.eqns if result in e.outvars), None)
-    if maker is None or maker.primitive.name not in ("add", "sub") or body.invars[place] not in maker.invars:
+    if (
+        maker is None
+        or maker.primitive.name not in ("add", "sub")
+        or body.invars[place] not in maker.invars
+    ):
         return 0.0
     at = maker.invars.index(body.invars[place])
     other = maker.invars[1 - at]

@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from learned_mapping.programs.trace.dataflow import Dataflow, Operation, largest
 from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE, IN_PLACE_UPDATES
 
-VIEWS = frozenset("reshape squeeze expand_dims stop_gradient copy copy_p bitcast_convert_type device_put".split())
+VIEWS = frozenset(
+    "reshape squeeze expand_dims stop_gradient copy copy_p bitcast_convert_type device_put".split()
+)
 LOOP = ELEMENT_WISE | frozenset(
     "convert_element_type reduce_precision transpose rev slice pad concatenate split".split()
 )
 """Operations that one loop over the result computes: they fuse freely."""
 CLOSED = frozenset(
-    "sort top_k gather cumsum cumprod cummax cummin select_and_scatter_add io_callback debug_callback debug_print "
-    "pure_callback ffi_call".split()
+    "sort top_k gather cumsum cumprod cummax cummin select_and_scatter_add io_callback"
+    " debug_callback debug_print pure_callback ffi_call".split()
 ) | set(IN_PLACE_UPDATES)
 """Heavy operations that no producer fuses into."""
 
@@ -39,7 +41,8 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
     """Groups the operations of a dataflow into instructions, in no particular order.
 
     Returns:
-      the instructions, and the function that maps a value to the value whose memory holds it (through views).
+      the instructions, and the function that maps a value to the value whose memory holds it
+      (through views).
     """
     view_of: dict[int, int] = {}
 
@@ -96,8 +99,8 @@ def _is_heavy(operation: Operation) -> bool:
 
 
 def _recomputed(operations: list[Operation], results: set[int]) -> dict[int, dict[int, int]]:
-    """Values that are never stored, and what a reader reads in their stead: broadcasts, iotas and what is made of
-    nothing but them and scalars."""
+    """Values that are never stored, and what a reader reads in their stead: broadcasts, iotas and
+    what is made of nothing but them and scalars."""
     recomputed: dict[int, dict[int, int]] = {}
     for operation in operations:
         if len(operation.outputs) != 1 or operation.outputs[0] in results:
@@ -119,7 +122,9 @@ def _groups(
     recomputed: dict[int, dict[int, int]],
 ) -> dict[int, int]:
     """Operation -> the one in which its instruction ends, but for what its readers recompute."""
-    stored = [i for i, group in enumerate(operations) if recomputed.keys().isdisjoint(group.outputs)]
+    stored = [
+        i for i, group in enumerate(operations) if recomputed.keys().isdisjoint(group.outputs)
+    ]
     readers: dict[int, list[int]] = {}
     for i in stored:
         for value in reads[i]:
@@ -146,7 +151,10 @@ def _groups(
                 not has_heavy[target]
                 and len(operation.outputs) == 1
                 and not operation.in_place
-                and all(operations[c].kind in LOOP and size(operations[c]) == size(operation) for c in consumers)
+                and all(
+                    operations[c].kind in LOOP and size(operations[c]) == size(operation)
+                    for c in consumers
+                )
             )
         if joins:
             groups[i] = target
@@ -157,13 +165,13 @@ def _groups(
 def order_instructions(
     instructions: Sequence[Instruction], donated: Mapping[int, int]
 ) -> tuple[list[Instruction], set[tuple[int, int]]]:
-    """Sorts instructions topologically, by program order, updates in place as early as they can run; `donated` maps an
-    argument value to the result value that may take its place.
+    """Sorts instructions topologically, by program order, updates in place as early as they can
+    run; `donated` maps an argument value to the result value that may take its place.
 
     Returns:
-      the instructions in order, `position` now being their index, and the (argument, result) pairs updated in place:
-      the writer of the result reads the argument, and no instruction reads it later. Where a reader of the argument
-      needs the result, there is no such order and no pair.
+      the instructions in order, `position` now being their index, and the (argument, result) pairs
+      updated in place: the writer of the result reads the argument, and no instruction reads it
+      later. Where a reader of the argument needs the result, there is no such order and no pair.
     """
     writer = {v: i for i, instruction in enumerate(instructions) for v in instruction.writes}
     readers: dict[int, list[int]] = {}
@@ -176,7 +184,8 @@ def order_instructions(
         if result in writer and writer[result] in readers.get(argument, ())
     }
     order = _sorted(instructions, writer, readers, pairs)
-    if len(order) < len(instructions):  # some pair asks for a cycle: none of those that ran; try the others singly
+    # some pair asks for a cycle: none of those that ran; try the others singly
+    if len(order) < len(instructions):
         ran = set(order)
         doubtful = sorted(pair for pair in pairs if writer[pair[1]] not in ran)
         pairs -= set(doubtful)

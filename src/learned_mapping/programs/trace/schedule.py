@@ -1,23 +1,27 @@
 """A scheduled Program from a JAX function or a graph: fuse, order, alias, time.
 
-The rules, in the order in which they apply, follow what XLA does to a program before it assigns memory, simplified:
+The rules, in the order in which they apply, follow what XLA does to a program before it assigns
+memory, simplified:
 
 1. *Views.* Reshapes and copies make no instruction: their result is their operand.
-2. *Recomputed.* Constants, iotas and broadcasts make no instruction: whoever reads them reads their operand instead.
-3. *Fusion.* Going backwards through the program, an operation joins the instruction of its consumers when they are all
-   in one instruction and it is element-wise (or a transpose, slice, pad, concatenation, conversion); a matrix product,
-   convolution, reduction or other heavy operation joins when its consumer is element-wise on the same number of
-   elements and the instruction holds no other heavy operation. So every instruction has at most one heavy operation.
-4. *Aliases.* An update in place makes an alias group of its operand and its result: a slice update or scatter whose
-   operand is not read later, and an instruction that reads a donated argument and writes the result that takes its
-   place. All other readers of a donated argument come first.
-5. *Order.* Program order, an instruction standing where its heavy operation stood; updates of donated arguments run as
-   soon as they can.
-6. *Latency.* The roofline of `program.instruction_latency_table` over the bytes each instruction touches.
+2. *Recomputed.* Constants, iotas and broadcasts make no instruction: whoever reads them reads their
+   operand instead.
+3. *Fusion.* Going backwards through the program, an operation joins the instruction of its
+   consumers when they are all in one instruction and it is element-wise (or a transpose, slice,
+   pad, concatenation, conversion); a matrix product, convolution, reduction or other heavy
+   operation joins when its consumer is element-wise on the same number of elements and the
+   instruction holds no other heavy operation. So every instruction has at most one heavy operation.
+4. *Aliases.* An update in place makes an alias group of its operand and its result: a slice update
+   or scatter whose operand is not read later, and an instruction that reads a donated argument and
+   writes the result that takes its place. All other readers of a donated argument come first.
+5. *Order.* Program order, an instruction standing where its heavy operation stood; updates of
+   donated arguments run as soon as they can.
+6. *Latency.* The roofline of `program.instruction_latency_table` over the bytes each instruction
+   touches.
 
-Scalars (one element, or at most 8 bytes) live in registers and are no buffers. Sizes are rounded up to
-`ALLOCATION_BYTES`. Arguments are in slow memory before the program starts, so all of them, data as well as parameters,
-are `tensor_is_parameter`.
+Scalars (one element, or at most 8 bytes) live in registers and are no buffers. Sizes are rounded up
+to `ALLOCATION_BYTES`. Arguments are in slow memory before the program starts, so all of them, data
+as well as parameters, are `tensor_is_parameter`.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +40,13 @@ from learned_mapping.programs.program import (
     program_of_steps,
     varied_buffers,
 )
-from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, Dataflow, Operation, Value, flatten
+from learned_mapping.programs.trace.dataflow import (
+    DEFAULT_UNROLL_LIMIT,
+    Dataflow,
+    Operation,
+    Value,
+    flatten,
+)
 from learned_mapping.programs.trace.fusion import fuse, order_instructions
 
 ALLOCATION_BYTES = 512  # Granularity of buffer sizes.
@@ -57,11 +67,12 @@ def schedule(
 
     Args:
       function, args, name, parameters, unroll_limit: as in `graph.trace`.
-      machine: where it runs: an object with ``cmem_bytes``, ``copy_bytes_per_s``, ``hbm_bytes_per_s``,
-        ``cmem_bytes_per_s``, ``peak_flop_per_s`` and ``overhead_s``, such as
+      machine: where it runs: an object with ``cmem_bytes``, ``copy_bytes_per_s``,
+        ``hbm_bytes_per_s``, ``cmem_bytes_per_s``, ``peak_flop_per_s`` and ``overhead_s``, such as
         `hardware.memory_hierarchy.MemoryHierarchy`.
-      donated: positions of arguments that results may overwrite, as in ``jax.jit(donate_argnums=...)``; where none is
-        named, what the function's own outermost calls of ``jax.jit`` donate, whatever they are wrapped in.
+      donated: positions of arguments that results may overwrite, as in
+        ``jax.jit(donate_argnums=...)``; where none is named, what the function's own outermost
+        calls of ``jax.jit`` donate, whatever they are wrapped in.
 
     Raises:
       InputError: the function cannot be traced or a loop cannot be unrolled, or no buffer is left.
@@ -70,15 +81,18 @@ def schedule(
     flow.arguments_at(parameters, "parameters")  # complains of what names nothing
     leaves = flow.arguments_at(donated, "donated")
     calls = [(leaves, flow.outputs)] if leaves else flow.donations
-    return schedule_dataflow(flow, machine, pairs=[pair for call in calls for pair in _donation_pairs(flow, *call)])
+    return schedule_dataflow(
+        flow, machine, pairs=[pair for call in calls for pair in _donation_pairs(flow, *call)]
+    )
 
 
 def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
-    """The scheduled program of a graph: as `schedule`, each op's weights becoming one parameter tensor.
+    """The scheduled program of a graph: as `schedule`, each op's weights becoming one parameter
+    tensor.
 
-    A graph does not say which of its inputs may be overwritten, so there are no alias groups; nor does it say what is a
-    scalar, so a tensor of at most 8 bytes counts as one. Where it has running times, they stand for the time of the
-    arithmetic.
+    A graph does not say which of its inputs may be overwritten, so there are no alias groups; nor
+    does it say what is a scalar, so a tensor of at most 8 bytes counts as one. Where it has running
+    times, they stand for the time of the arithmetic.
 
     Raises:
       InputError: no buffer is left.
@@ -102,9 +116,20 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
             read[largest] = max(read[largest] - int(graph.op_untouched_bytes[op]), 0)
         elif graph.op_kinds[op] in ("gather", "slice", "dynamic_slice") and read:
             read[0] = min(read[0], sum(values[v].bytes for v in outputs[op]))
-        flop = graph.op_flop[op] if graph.op_seconds is None else graph.op_seconds[op] * machine.peak_flop_per_s
+        flop = (
+            graph.op_flop[op]
+            if graph.op_seconds is None
+            else graph.op_seconds[op] * machine.peak_flop_per_s
+        )
         operations.append(
-            Operation(graph.op_names[op], graph.op_kinds[op], float(flop), tuple(inputs[op]), tuple(read), outputs[op])
+            Operation(
+                graph.op_names[op],
+                graph.op_kinds[op],
+                float(flop),
+                tuple(inputs[op]),
+                tuple(read),
+                outputs[op],
+            )
         )
     flow = Dataflow(
         name=graph.name,
@@ -115,17 +140,22 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
         constants=[],
         outputs=np.flatnonzero(graph.tensor_is_output).tolist(),
     )
-    hint = "; an op without inputs is a constant unless its kind is input, and a result has output: true"
+    hint = (
+        "; an op without inputs is a constant unless its kind is input, and a result has output:"
+        " true"
+    )
     return schedule_dataflow(flow, machine, hint=hint)
 
 
-def _donation_pairs(flow: Dataflow, leaves: Sequence[int], results: Sequence[int | None]) -> list[tuple[int, int]]:
-    """(argument value, result value) pairs, as JAX makes them: each result in turn takes the first donated argument of
-    its shape and type that is left; an argument that nothing uses is not there.
+def _donation_pairs(
+    flow: Dataflow, leaves: Sequence[int], results: Sequence[int | None]
+) -> list[tuple[int, int]]:
+    """(argument value, result value) pairs, as JAX makes them: each result in turn takes the first
+    donated argument of its shape and type that is left; an argument that nothing uses is not there.
 
-    Not all of them are updates in place. A result that is itself an argument, or comes twice, takes what it takes and
-    is no pair: nothing writes it. Neither is an argument that is a result too: what replaced it would be a copy's work.
-    XLA goes further where memory merely has the same size.
+    Not all of them are updates in place. A result that is itself an argument, or comes twice, takes
+    what it takes and is no pair: nothing writes it. Neither is an argument that is a result too:
+    what replaced it would be a copy's work. XLA goes further where memory merely has the same size.
     """
     used = {v for operation in flow.operations for v in operation.inputs} | set(flow.outputs)
     waiting = [leaf for leaf in leaves if leaf in used]
@@ -141,8 +171,11 @@ def _donation_pairs(flow: Dataflow, leaves: Sequence[int], results: Sequence[int
     return [(leaf, out) for out, leaf in pairs.items()]
 
 
-def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, int]] = (), hint: str = "") -> Program:
-    """The program of a dataflow; `pairs` (argument, result) of values may share memory; `hint` ends a complaint."""
+def schedule_dataflow(
+    flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, int]] = (), hint: str = ""
+) -> Program:
+    """The program of a dataflow; `pairs` (argument, result) of values may share memory; `hint` ends
+    a complaint."""
     for field in RATES:
         value = getattr(machine, field, None)
         if not isinstance(value, Real) or not 0 < value < np.inf:
@@ -159,17 +192,25 @@ def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, i
     num_groups = 0
     for instruction in instructions:
         reads = {v: b for v, b in instruction.reads.items() if not _is_scalar(flow.values[v])}
-        writes = {v: flow.values[v].bytes for v in instruction.writes if not _is_scalar(flow.values[v])}
+        writes = {
+            v: flow.values[v].bytes for v in instruction.writes if not _is_scalar(flow.values[v])
+        }
         if not reads and not writes:
             continue
         pair = next(((argument_of[v], v) for v in writes if argument_of.get(v) in reads), None)
         if pair is None and instruction.in_place is not None:
             target, written = instruction.in_place[0], next(iter(writes), None)
-            lasts = target in results or target in held or last_read.get(target) != instruction.position
+            lasts = (
+                target in results or target in held or last_read.get(target) != instruction.position
+            )
             if target in reads and written is not None and not lasts:
                 if flow.values[target].bytes == flow.values[written].bytes:
                     pair = (target, written)
-        if pair is not None and instruction.in_place is not None and pair[0] == instruction.in_place[0]:
+        if (
+            pair is not None
+            and instruction.in_place is not None
+            and pair[0] == instruction.in_place[0]
+        ):
             reads[pair[0]] = writes[pair[1]] = instruction.in_place[1]
         buffers = []
         for value, is_output in [*((v, False) for v in reads), *((v, True) for v in writes)]:
@@ -178,10 +219,15 @@ def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, i
         num_groups += pair is not None
         touched = [*reads.values(), *writes.values()]
         table = instruction_latency_table(instruction.flop, touched, machine)
-        steps.append(Step(instruction.name, instruction.kind, buffers, varied_buffers(touched), table))
+        steps.append(
+            Step(instruction.name, instruction.kind, buffers, varied_buffers(touched), table)
+        )
     if not steps:
         raise InputError(
-            flow.name, "", f"no instruction has buffers: only scalars and constants are computed, or nothing{hint}"
+            flow.name,
+            "",
+            "no instruction has buffers: only scalars and constants are computed, or"
+            f" nothing{hint}",
         )
     tensors = list(tensor_of)
     return program_of_steps(
@@ -190,7 +236,9 @@ def schedule_dataflow(flow: Dataflow, machine: Any, pairs: Sequence[tuple[int, i
         fast_bytes=int(machine.cmem_bytes),
         copy_bytes_per_s=float(machine.copy_bytes_per_s),
         tensor_names=[flow.values[v].name for v in tensors],
-        tensor_bytes=[-(-flow.values[v].bytes // ALLOCATION_BYTES) * ALLOCATION_BYTES for v in tensors],
+        tensor_bytes=[
+            -(-flow.values[v].bytes // ALLOCATION_BYTES) * ALLOCATION_BYTES for v in tensors
+        ],
         tensor_is_parameter=[v in held for v in tensors],
         tensor_is_output=[v in results and v not in held for v in tensors],
         metadata={"generator": "schedule", "operations": len(flow.operations), **flow.facts},

@@ -1,8 +1,10 @@
-"""A graph from a torch module and example inputs: what `torch.export` makes of them, operation by operation.
+"""A graph from a torch module and example inputs: what `torch.export` makes of them, operation by
+operation.
 
-Torch is the user's own installation, imported on the first call. Each ATen operation becomes the primitive of JAX that
-does the same, and costs what that costs; the graphs differ where JAX lays a function out in other operations.
-Contractions are counted by torch's own counter (`torch.utils.flop_counter`), everything else by `primitive_costs`.
+Torch is the user's own installation, imported on the first call. Each ATen operation becomes the
+primitive of JAX that does the same, and costs what that costs; the graphs differ where JAX lays a
+function out in other operations. Contractions are counted by torch's own counter
+(`torch.utils.flop_counter`), everything else by `primitive_costs`.
 """
 
 import operator
@@ -20,37 +22,101 @@ from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES
 
 SAME = {
-    "sub": "rsub", "rem": "remainder fmod", "max": "maximum relu clamp_min", "min": "minimum clamp_max",
-    "round": "trunc", "clamp": "hardtanh", "logistic": "sigmoid", "not": "logical_not bitwise_not",
-    "and": "logical_and bitwise_and", "or": "logical_or bitwise_or", "xor": "logical_xor bitwise_xor",
-    "select_n": "where masked_fill", "is_finite": "isinf isnan", "log": "log2 log10", "div": "reciprocal",
-    "erf": "gelu", "broadcast_in_dim": "fill full full_like expand repeat unsqueeze zeros ones empty scalar_tensor",
-    "iota": "arange", "reshape": "view _unsafe_view squeeze alias", "stop_gradient": "detach",
-    "copy": "clone lift_fresh_copy", "convert_element_type": "_to_copy", "transpose": "permute t", "rev": "flip",
-    "concatenate": "cat stack", "slice": "select as_strided diagonal", "split": "split_with_sizes",
-    "pad": "constant_pad_nd reflection_pad2d replication_pad2d", "gather": "embedding index index_select unfold",
-    "dynamic_update_slice": "slice_scatter select_scatter", "scatter": "index_put",
-    "scatter-add": "scatter_reduce scatter_add", "reduce_sum": "sum", "reduce_max": "amax max",
-    "reduce_min": "amin min", "reduce_prod": "prod", "reduce_or": "any", "reduce_and": "all", "top_k": "topk",
-    "random_bits": "rand randn randint rand_like randn_like bernoulli", "dot_general": "mm addmm bmm baddbmm",
-    "conv_general_dilated": "convolution", "reduce_window_max": "max_pool2d_with_indices max_pool3d_with_indices",
-    "reduce_window_sum": "avg_pool1d avg_pool2d avg_pool3d", "fft": "_fft_r2c _fft_c2c _fft_c2r",
-    "cholesky": "linalg_cholesky_ex", "qr": "linalg_qr", "svd": "_linalg_svd", "eigh": "_linalg_eigh",
-    "eig": "linalg_eig _linalg_eigvals", "lu": "linalg_lu linalg_lu_factor_ex _linalg_det _linalg_slogdet",
-    "triangular_solve": "linalg_solve_triangular", "householder_product": "linalg_householder_product",
-    "erf_inv": "erfinv", "conj": "_conj", "cumlogsumexp": "logcumsumexp", "shift_left": "__lshift__ bitwise_left_shift",
-    "shift_right_arithmetic": "__rshift__ bitwise_right_shift", "bitcast_convert_type": "view_as_real view_as_complex",
-}  # fmt: skip
+    "sub": "rsub",
+    "rem": "remainder fmod",
+    "max": "maximum relu clamp_min",
+    "min": "minimum clamp_max",
+    "round": "trunc",
+    "clamp": "hardtanh",
+    "logistic": "sigmoid",
+    "not": "logical_not bitwise_not",
+    "and": "logical_and bitwise_and",
+    "or": "logical_or bitwise_or",
+    "xor": "logical_xor bitwise_xor",
+    "select_n": "where masked_fill",
+    "is_finite": "isinf isnan",
+    "log": "log2 log10",
+    "div": "reciprocal",
+    "erf": "gelu",
+    "broadcast_in_dim": (
+        "fill full full_like expand repeat unsqueeze zeros ones empty scalar_tensor"
+    ),
+    "iota": "arange",
+    "reshape": "view _unsafe_view squeeze alias",
+    "stop_gradient": "detach",
+    "copy": "clone lift_fresh_copy",
+    "convert_element_type": "_to_copy",
+    "transpose": "permute t",
+    "rev": "flip",
+    "concatenate": "cat stack",
+    "slice": "select as_strided diagonal",
+    "split": "split_with_sizes",
+    "pad": "constant_pad_nd reflection_pad2d replication_pad2d",
+    "gather": "embedding index index_select unfold",
+    "dynamic_update_slice": "slice_scatter select_scatter",
+    "scatter": "index_put",
+    "scatter-add": "scatter_reduce scatter_add",
+    "reduce_sum": "sum",
+    "reduce_max": "amax max",
+    "reduce_min": "amin min",
+    "reduce_prod": "prod",
+    "reduce_or": "any",
+    "reduce_and": "all",
+    "top_k": "topk",
+    "random_bits": "rand randn randint rand_like randn_like bernoulli",
+    "dot_general": "mm addmm bmm baddbmm",
+    "conv_general_dilated": "convolution",
+    "reduce_window_max": "max_pool2d_with_indices max_pool3d_with_indices",
+    "reduce_window_sum": "avg_pool1d avg_pool2d avg_pool3d",
+    "fft": "_fft_r2c _fft_c2c _fft_c2r",
+    "cholesky": "linalg_cholesky_ex",
+    "qr": "linalg_qr",
+    "svd": "_linalg_svd",
+    "eigh": "_linalg_eigh",
+    "eig": "linalg_eig _linalg_eigvals",
+    "lu": "linalg_lu linalg_lu_factor_ex _linalg_det _linalg_slogdet",
+    "triangular_solve": "linalg_solve_triangular",
+    "householder_product": "linalg_householder_product",
+    "erf_inv": "erfinv",
+    "conj": "_conj",
+    "cumlogsumexp": "logcumsumexp",
+    "shift_left": "__lshift__ bitwise_left_shift",
+    "shift_right_arithmetic": "__rshift__ bitwise_right_shift",
+    "bitcast_convert_type": "view_as_real view_as_complex",
+}
 """Primitive of JAX -> the ATen operations that do the same under another name."""
 PRIMITIVES = {aten: kind for kind, names in SAME.items() for aten in names.split()}
 DECOMPOSED = (
-    "_softmax", "_log_softmax", "native_layer_norm", "native_group_norm", "_native_batch_norm_legit",
-    "_native_batch_norm_legit_no_training", "_native_batch_norm_legit_functional", "gelu", "silu", "native_dropout",
-    "addcmul", "addcdiv", "mse_loss", "nll_loss_forward", "softplus", "hardsigmoid", "hardswish", "upsample_nearest1d",
-    "upsample_nearest2d", "upsample_nearest3d", "upsample_bilinear2d", "upsample_bicubic2d", "_adaptive_avg_pool2d",
-    "adaptive_max_pool2d", "mean", "leaky_relu", "elu",
-)  # fmt: skip
-"""Operations that are laid out as what they consist of, besides those that `torch.export` lays out so by itself."""
+    "_softmax",
+    "_log_softmax",
+    "native_layer_norm",
+    "native_group_norm",
+    "_native_batch_norm_legit",
+    "_native_batch_norm_legit_no_training",
+    "_native_batch_norm_legit_functional",
+    "gelu",
+    "silu",
+    "native_dropout",
+    "addcmul",
+    "addcdiv",
+    "mse_loss",
+    "nll_loss_forward",
+    "softplus",
+    "hardsigmoid",
+    "hardswish",
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "upsample_nearest3d",
+    "upsample_bilinear2d",
+    "upsample_bicubic2d",
+    "_adaptive_avg_pool2d",
+    "adaptive_max_pool2d",
+    "mean",
+    "leaky_relu",
+    "elu",
+)
+"""Operations that are laid out as what they consist of, besides those that `torch.export` lays out
+so by itself."""
 PARAMETER_KINDS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 
 
@@ -59,26 +125,28 @@ def trace_module(
 ) -> ComputationGraph:
     """The computation graph of a torch module.
 
-    Parameters, buffers and constants of the module are weights of the ops that use them, as parameters are in
-    `graph.trace`; inputs of the module become ops of kind ``input``.
+    Parameters, buffers and constants of the module are weights of the ops that use them, as
+    parameters are in `graph.trace`; inputs of the module become ops of kind ``input``.
 
     Args:
-      module: a `torch.nn.Module`, exported here in the mode that it is in (training or evaluation), or a
-        `torch.export.ExportedProgram`.
+      module: a `torch.nn.Module`, exported here in the mode that it is in (training or evaluation),
+        or a `torch.export.ExportedProgram`.
       args: example inputs of a module: tensors, containers of tensors, or `jax.ShapeDtypeStruct`.
       parameters: positions of the inputs, tensor by tensor, that are parameters as well.
       name: the graph's name, by default that of the module's class.
 
     Raises:
-      InputError: torch cannot export the module; a shape is dynamic; an op holds functions (`torch.cond` and its like);
-        nothing is computed; no input has the position of a parameter.
+      InputError: torch cannot export the module; a shape is dynamic; an op holds functions
+        (`torch.cond` and its like); nothing is computed; no input has the position of a parameter.
     """
     name = name or type(module).__name__
     flow, weights = _Reader(name).read(_exported(module, args, name))
     graph = graph_of_dataflow(flow, [*weights, *flow.arguments_at(parameters, "parameters")])
     import torch
 
-    metadata = {k: v for k, v in graph.metadata.items() if k != "jax"} | {"torch": torch.__version__}
+    metadata = {k: v for k, v in graph.metadata.items() if k != "jax"} | {
+        "torch": torch.__version__
+    }
     return fold_sources(replace(graph, metadata=metadata))
 
 
@@ -101,7 +169,9 @@ def _exported(module: Any, args: Sequence[Any], name: str) -> Any:
         return program.run_decompositions(table)
 
 
-def _var_mean(x: Any, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> tuple[Any, Any]:
+def _var_mean(
+    x: Any, dim: Any = None, *, correction: float = 1, keepdim: bool = False
+) -> tuple[Any, Any]:
     """The variance and the mean, which comes first, as in JAX."""
     mean = x.mean(dim, True)
     apart = (x - mean).abs() if x.is_complex() else x - mean
@@ -109,9 +179,15 @@ def _var_mean(x: Any, dim: Any = None, *, correction: float = 1, keepdim: bool =
     return variance, mean if keepdim else mean.reshape(variance.shape)
 
 
-def _norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def _norm(
+    x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
     """The Euclidean norm as in JAX; another one stays torch's own operation."""
-    return (x * x).sum(dim, keepdim).sqrt() if ord == 2 and not (dtype or x.is_complex()) else NotImplemented
+    return (
+        (x * x).sum(dim, keepdim).sqrt()
+        if ord == 2 and not (dtype or x.is_complex())
+        else NotImplemented
+    )
 
 
 def _tensor(leaf: Any, module: Any) -> Any:
@@ -133,23 +209,35 @@ class _Reader:
         """Node -> value and abstract array of each result, None for what is no tensor."""
 
     def read(self, program: Any) -> tuple[Dataflow, list[int]]:
-        """The dataflow, whose arguments are the module's inputs, and the values of what the module holds."""
+        """The dataflow, whose arguments are the module's inputs, and the values of what the module
+        holds."""
         kinds = {s.arg.name: s.kind.name for s in program.graph_signature.input_specs}
         weights: list[int] = []
         arguments: list[int] = []
         outputs: list[int | None] = []
         for node in program.graph.nodes:
             if node.op == "output":
-                ends = [pair for leaf in jax.tree.leaves(node.args[0]) for pair in self.known.get(leaf, ())]
+                ends = [
+                    pair
+                    for leaf in jax.tree.leaves(node.args[0])
+                    for pair in self.known.get(leaf, ())
+                ]
                 outputs = [pair[0] for pair in ends if pair is not None]
             elif node.op == "call_function":
                 self.operation(node)
             else:
                 avals = [] if (kind := kinds.get(node.name)) == "TOKEN" else self.arrays(node)
-                known = [None if a is None else (self.builder.value(a, node.name), a) for a in avals]
+                known = [
+                    None if a is None else (self.builder.value(a, node.name), a) for a in avals
+                ]
                 self.known[node] = known
-                (weights if kind in PARAMETER_KINDS else arguments).extend(pair[0] for pair in known if pair)
-        return self.builder.dataflow([*weights, *arguments], [[v] for v in arguments], outputs), weights
+                (weights if kind in PARAMETER_KINDS else arguments).extend(
+                    pair[0] for pair in known if pair
+                )
+        return (
+            self.builder.dataflow([*weights, *arguments], [[v] for v in arguments], outputs),
+            weights,
+        )
 
     def arrays(self, node: Any) -> list[Any]:
         """The abstract arrays of a node's results, None for each that is no tensor."""
@@ -162,12 +250,16 @@ class _Reader:
                 continue
             if not all(isinstance(size, int) for size in result.shape):
                 shape = shown(f"[{', '.join(map(str, result.shape))}]")
-                raise InputError(self.name, node.name, f"a dynamic shape, {shape}: export it with fixed shapes")
+                raise InputError(
+                    self.name, node.name, f"a dynamic shape, {shape}: export it with fixed shapes"
+                )
             kind = str(result.dtype).removeprefix("torch.")
             try:
                 avals.append(jax.ShapeDtypeStruct(tuple(result.shape), jnp.dtype(kind)))
             except TypeError:
-                raise InputError(self.name, node.name, f"element type {shown(kind)} is not known") from None
+                raise InputError(
+                    self.name, node.name, f"element type {shown(kind)} is not known"
+                ) from None
         return avals
 
     def operation(self, node: Any) -> None:
@@ -201,7 +293,11 @@ class _Reader:
         typed = [aval for aval in results if aval is not None]
         params = _parameters(kind, given, avals, results)
         flop = _counted(node, packet, args)
-        new = iter(self.builder.emit(kind, _scope(node), values, avals, typed, params, flop=flop) if typed else ())
+        new = iter(
+            self.builder.emit(kind, _scope(node), values, avals, typed, params, flop=flop)
+            if typed
+            else ()
+        )
         self.known[node] = [None if aval is None else (next(new), aval) for aval in results]
 
 
@@ -219,16 +315,26 @@ def _counted(node: Any, packet: Any, args: Sequence[Any]) -> float | None:
     if count is None:
         return None
     args, more = jax.tree.map(
-        lambda leaf: leaf.meta["val"] if hasattr(leaf, "meta") else leaf, (tuple(args), dict(node.kwargs))
+        lambda leaf: leaf.meta["val"] if hasattr(leaf, "meta") else leaf,
+        (tuple(args), dict(node.kwargs)),
     )
     return float(count(*args, **more, out_val=node.meta["val"]))
 
 
-def _primitive(target: Any, args: Sequence[Any], more: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The primitive that an ATen operation is, and the operation's arguments by name, sizes for each dimension."""
+def _primitive(
+    target: Any, args: Sequence[Any], more: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """The primitive that an ATen operation is, and the operation's arguments by name, sizes for
+    each dimension."""
     schema = target._schema.arguments
-    given = {a.name: a.default_value for a in schema} | dict(zip((a.name for a in schema), args)) | {**more}
-    once = [a for a in schema if a.N and isinstance(given[a.name], list) and len(given[a.name]) == 1]
+    given = (
+        {a.name: a.default_value for a in schema}
+        | dict(zip((a.name for a in schema), args))
+        | {**more}
+    )
+    once = [
+        a for a in schema if a.N and isinstance(given[a.name], list) and len(given[a.name]) == 1
+    ]
     given |= {a.name: given[a.name] * a.N for a in once}
     aten = str(target.overloadpacket).removeprefix("aten.").removeprefix("prims.")
     kind = PRIMITIVES.get(aten, aten)
@@ -239,8 +345,11 @@ def _primitive(target: Any, args: Sequence[Any], more: Mapping[str, Any]) -> tup
     return kind, given
 
 
-def _parameters(kind: str, given: Mapping[str, Any], avals: Sequence[Any], results: Sequence[Any]) -> dict[str, Any]:
-    """The parameters of a primitive that the rules of `primitive_costs` ask for, from those of the ATen operation."""
+def _parameters(
+    kind: str, given: Mapping[str, Any], avals: Sequence[Any], results: Sequence[Any]
+) -> dict[str, Any]:
+    """The parameters of a primitive that the rules of `primitive_costs` ask for, from those of the
+    ATen operation."""
     if kind in ("sort", "top_k"):
         more = {"k": given["k"]} if kind == "top_k" else {}
         return {"dimension": given["dim"] % max(len(avals[0].shape), 1), **more}
@@ -251,5 +360,8 @@ def _parameters(kind: str, given: Mapping[str, Any], avals: Sequence[Any], resul
     if kind == "svd":
         return {"compute_uv": results[::2] != [None, None], "full_matrices": given["full_matrices"]}
     if kind == "eig":
-        return {"compute_left_eigenvectors": False, "compute_right_eigenvectors": results[1:] not in ([], [None])}
+        return {
+            "compute_left_eigenvectors": False,
+            "compute_right_eigenvectors": results[1:] not in ([], [None]),
+        }
     return {}

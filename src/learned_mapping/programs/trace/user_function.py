@@ -1,4 +1,5 @@
-"""A user's JAX function or torch module, named on the command line: ``MODULE:FUNCTION`` and ``DTYPE[SHAPE]``."""
+"""A user's JAX function or torch module, named on the command line: ``MODULE:FUNCTION`` and
+``DTYPE[SHAPE]``."""
 
 import importlib
 import importlib.util
@@ -17,8 +18,16 @@ from learned_mapping.errors import InputError
 from learned_mapping.programs.trace.dataflow import as_input_error, static_positions
 
 MAX_ELEMENTS = 2**48
-LONG = sorted({np.dtype(kind).name for kind in vars(jax.numpy).values() if type(kind) is type(jax.numpy.float32)})
-DTYPES = {"pred": "bool"} | {re.sub(r"^(bf|[iufc])[a-z]*(?=\d)", r"\1", name): name for name in LONG}
+LONG = sorted(
+    {
+        np.dtype(kind).name
+        for kind in vars(jax.numpy).values()
+        if type(kind) is type(jax.numpy.float32)
+    }
+)
+DTYPES = {"pred": "bool"} | {
+    re.sub(r"^(bf|[iufc])[a-z]*(?=\d)", r"\1", name): name for name in LONG
+}
 """Short names of element types, as JAX writes them; the long names do as well."""
 
 
@@ -33,7 +42,8 @@ class Example(NamedTuple):
 
 
 def parse_argument(text: str) -> jax.ShapeDtypeStruct:
-    """The abstract array that ``DTYPE[SHAPE]`` names, such as ``f32[8,128]``, ``bf16[1024]`` or ``i32[]``.
+    """The abstract array that ``DTYPE[SHAPE]`` names, such as ``f32[8,128]``, ``bf16[1024]`` or
+    ``i32[]``.
 
     Raises:
       InputError: the text is not of that form, the type is unknown, or the array absurdly large.
@@ -43,26 +53,36 @@ def parse_argument(text: str) -> jax.ShapeDtypeStruct:
         raise InputError("--arg", text, "expected DTYPE[SHAPE], such as f32[8,128] or i32[]")
     dtype, shape = match.groups()
     if dtype not in DTYPES and dtype not in DTYPES.values():
-        raise InputError("--arg", text, f"unknown element type {dtype!r}, known are {', '.join(DTYPES)}")
+        raise InputError(
+            "--arg", text, f"unknown element type {dtype!r}, known are {', '.join(DTYPES)}"
+        )
     sizes = [part.strip() for part in shape.split(",")] if shape.strip() else []
     if any(not size.isdigit() or len(size) > 15 for size in sizes):
-        raise InputError("--arg", text, "expected a comma-separated list of sizes between the brackets")
+        raise InputError(
+            "--arg", text, "expected a comma-separated list of sizes between the brackets"
+        )
     dimensions = tuple(int(size) for size in sizes)
-    if len(dimensions) > 32 or float(np.prod([float(max(d, 1)) for d in dimensions])) > MAX_ELEMENTS:
+    if (
+        len(dimensions) > 32
+        or float(np.prod([float(max(d, 1)) for d in dimensions])) > MAX_ELEMENTS
+    ):
         raise InputError("--arg", text, f"more than 32 dimensions or {MAX_ELEMENTS} elements")
     return jax.ShapeDtypeStruct(dimensions, jax.numpy.dtype(DTYPES.get(dtype, dtype)))
 
 
-def load_example(spec: str, arguments: Sequence[str] = (), *, parameters: Sequence[int] = ()) -> Example:
+def load_example(
+    spec: str, arguments: Sequence[str] = (), *, parameters: Sequence[int] = ()
+) -> Example:
     """The function that ``MODULE:FUNCTION`` names, with its arguments.
 
-    With `arguments` (each ``DTYPE[SHAPE]``), the function itself is meant. Without, it must take no arguments and
-    return ``(function, args)``, ``(function, args, parameters)`` or an `Example`: the way for functions of pytrees. A
-    torch module with its example inputs is such a function.
+    With `arguments` (each ``DTYPE[SHAPE]``), the function itself is meant. Without, it must take no
+    arguments and return ``(function, args)``, ``(function, args, parameters)`` or an `Example`: the
+    way for functions of pytrees. A torch module with its example inputs is such a function.
 
     Args:
-      spec: an importable module, looked for in the working directory first, or the path of a ``.py`` file; a colon; the
-        name of the function, dotted where it is an attribute of something.
+      spec: an importable module, looked for in the working directory first, or the path of a
+        ``.py`` file; a colon; the name of the function, dotted where it is an attribute of
+        something.
       parameters: as in `Example`; they go before what the function returns.
 
     Raises:
@@ -75,53 +95,78 @@ def load_example(spec: str, arguments: Sequence[str] = (), *, parameters: Sequen
         args: Any = tuple(parse_argument(text) for text in arguments)
         return _with_donated(spec, Example(function, args, tuple(parameters)))
     if is_torch(function):
-        fault = "is a torch module: give --arg DTYPE[SHAPE] for each input, or name a function that returns both"
+        fault = (
+            "is a torch module: give --arg DTYPE[SHAPE] for each input, or name a function that"
+            " returns both"
+        )
         raise InputError(spec, "", fault)
     try:
         signature = inspect.signature(function).parameters.values()
-        takes = sum(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature)
+        takes = sum(
+            p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+            for p in signature
+        )
     except (TypeError, ValueError):
         takes = 0
     if takes:
         raise InputError(
-            spec, "", f"takes {takes} argument(s): give --arg DTYPE[SHAPE] for each, or name a function without "
-            "arguments that returns (function, args)",
-        )  # fmt: skip
+            spec,
+            "",
+            f"takes {takes} argument(s): give --arg DTYPE[SHAPE] for each, or name a function"
+            " without arguments that returns (function, args)",
+        )
     with as_input_error(spec, "fails"):
         result = function()
     if not isinstance(result, tuple) or not 2 <= len(result) <= 4 or not callable(result[0]):
         raise InputError(
-            spec, "", f"expected (function, args), got {type(result).__name__}: name a function of no arguments that "
-            "returns one, or give --arg DTYPE[SHAPE] for each argument",
-        )  # fmt: skip
+            spec,
+            "",
+            f"expected (function, args), got {type(result).__name__}: name a function of no"
+            " arguments that returns one, or give --arg DTYPE[SHAPE] for each argument",
+        )
     case = Example(*result)
     if not isinstance(case.args, tuple | list):
-        raise InputError(spec, "", f"expected a tuple of arguments after the function, got {type(case.args).__name__}")
+        raise InputError(
+            spec,
+            "",
+            f"expected a tuple of arguments after the function, got {type(case.args).__name__}",
+        )
     positions = tuple(parameters) or _positions(spec, case.parameters)
-    return _with_donated(spec, Example(case.function, tuple(case.args), positions, _positions(spec, case.donated)))
+    return _with_donated(
+        spec, Example(case.function, tuple(case.args), positions, _positions(spec, case.donated))
+    )
 
 
 def is_torch(value: Any) -> bool:
     """Whether a value is a torch module or an exported program, without importing torch."""
     names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(value).__mro__}
-    return bool(names & {"torch.nn.modules.module.Module", "torch.export.exported_program.ExportedProgram"})
+    return bool(
+        names & {"torch.nn.modules.module.Module", "torch.export.exported_program.ExportedProgram"}
+    )
 
 
 def _with_donated(spec: str, example: Example) -> Example:
-    """The example with the arguments that its function, one of `jax.jit`, says it donates, unless others are named."""
+    """The example with the arguments that its function, one of `jax.jit`, says it donates, unless
+    others are named."""
     if example.donated or not isinstance(example.function, jax.stages.Wrapped):
         return example
     static = static_positions(example.function, example.args, spec)
     with as_input_error(spec, "cannot be traced"):
         info = example.function.trace(*example.args).args_info[0]
     traced = [i for i in range(len(example.args)) if i not in static]
-    donated = [i for i, arg in zip(traced, info) if any(leaf.donated for leaf in jax.tree_util.tree_leaves(arg))]
+    donated = [
+        i
+        for i, arg in zip(traced, info)
+        if any(leaf.donated for leaf in jax.tree_util.tree_leaves(arg))
+    ]
     return example._replace(donated=tuple(donated))
 
 
 def _positions(spec: str, value: Any) -> tuple[int, ...]:
     value = (value,) if isinstance(value, int) else value
-    if not isinstance(value, tuple | list) or not all(isinstance(v, int) and not isinstance(v, bool) for v in value):
+    if not isinstance(value, tuple | list) or not all(
+        isinstance(v, int) and not isinstance(v, bool) for v in value
+    ):
         raise InputError(spec, "", f"expected positions of arguments, got {value!r}")
     return tuple(value)
 
@@ -144,7 +189,8 @@ def _load(spec: str) -> Callable:
         else:
             target = importlib.import_module(module_name)
     for part in name.split("."):
-        with as_input_error(spec, "cannot be looked up", name):  # a user's module may answer for itself
+        # a user's module may answer for itself
+        with as_input_error(spec, "cannot be looked up", name):
             try:
                 target = getattr(target, part)
             except AttributeError:
@@ -156,7 +202,8 @@ def _load(spec: str) -> Callable:
 
 @contextmanager
 def beside(spec: str) -> Iterator[None]:
-    """A context in which what lies beside a user's module can be imported, as for a program that is run there."""
+    """A context in which what lies beside a user's module can be imported, as for a program that is
+    run there."""
     path = Path(spec.rpartition(":")[0])
     here = str(path.parent if path.suffix == ".py" else Path.cwd())
     sys.path.insert(0, here)

@@ -1,8 +1,10 @@
-"""The costs of a function by our rules beside XLA's own count of the same program, the differences by name.
+"""The costs of a function by our rules beside XLA's own count of the same program, the differences
+by name.
 
-XLA counts the program as it is handed over, before anything is fused, on the CPU. It is asked twice: for the whole
-program, and for each of its primitives alone. The primitives together are the whole if nothing was lost on the way and
-nothing counted twice; and where our rule for a primitive says something else than XLA, the difference has its name.
+XLA counts the program as it is handed over, before anything is fused, on the CPU. It is asked
+twice: for the whole program, and for each of its primitives alone. The primitives together are the
+whole if nothing was lost on the way and nothing counted twice; and where our rule for a primitive
+says something else than XLA, the difference has its name.
 """
 
 import math
@@ -35,26 +37,44 @@ from learned_mapping.programs.trace.primitive_costs import (
 LOOPS = "loops"
 """The name of what XLA counts once: the body of a loop, and of a choice the dearest branch."""
 REASONS = {
-    **dict.fromkeys(TRANSCENDENTAL | SERIES, "XLA counts transcendental functions apart, or a polynomial of its own"),
-    **dict.fromkeys(REDUCTIONS | WINDOW_REDUCTIONS, "XLA counts one less per result, and scans as windows"),
-    **dict.fromkeys("convert_element_type bitcast_convert_type reduce_precision".split(),
-                    "XLA counts one per element, we none"),
-    **dict.fromkeys("integer_pow square clamp".split(), "XLA counts every multiplication and comparison"),
-    **dict.fromkeys("gather pad iota dynamic_slice dynamic_update_slice split stack unstack scatter "
-                    "scatter-add scatter-mul scatter-sub scatter-min scatter-max".split(),
-                    "XLA counts the arithmetic of indices"),
+    **dict.fromkeys(
+        TRANSCENDENTAL | SERIES,
+        "XLA counts transcendental functions apart, or a polynomial of its own",
+    ),
+    **dict.fromkeys(
+        REDUCTIONS | WINDOW_REDUCTIONS, "XLA counts one less per result, and scans as windows"
+    ),
+    **dict.fromkeys(
+        "convert_element_type bitcast_convert_type reduce_precision".split(),
+        "XLA counts one per element, we none",
+    ),
+    **dict.fromkeys(
+        "integer_pow square clamp".split(), "XLA counts every multiplication and comparison"
+    ),
+    **dict.fromkeys(
+        "gather pad iota dynamic_slice dynamic_update_slice split stack unstack scatter "
+        "scatter-add scatter-mul scatter-sub scatter-min scatter-max".split(),
+        "XLA counts the arithmetic of indices",
+    ),
     "conv_general_dilated": "XLA leaves out the border's padding; we count it as data",
     "ragged_dot_general": "XLA multiplies every row with every group's matrix on the CPU",
     "fft": "XLA counts 8 N log2 N, we 5",
-    **dict.fromkeys("sort top_k approx_top_k".split(), "XLA counts log2 of all elements, or nothing"),
-    **dict.fromkeys("random_bits random_split random_fold_in random_gamma threefry2x32 random_seed random_wrap "
-                    "random_unwrap".split(), "we count 40 per word of Threefry, XLA its own operations"),
-    **dict.fromkeys("cholesky triangular_solve lu qr eigh eig svd schur hessenberg householder_product tridiagonal "
-                    "tridiagonal_solve lu_pivots_to_permutation select_and_scatter_add select_and_gather_add "
-                    "linear_solve".split(),
-                    "XLA calls a library, whose work it does not count"),
+    **dict.fromkeys(
+        "sort top_k approx_top_k".split(), "XLA counts log2 of all elements, or nothing"
+    ),
+    **dict.fromkeys(
+        "random_bits random_split random_fold_in random_gamma threefry2x32 random_seed random_wrap "
+        "random_unwrap".split(),
+        "we count 40 per word of Threefry, XLA its own operations",
+    ),
+    **dict.fromkeys(
+        "cholesky triangular_solve lu qr eigh eig svd schur hessenberg householder_product"
+        " tridiagonal tridiagonal_solve lu_pivots_to_permutation select_and_scatter_add"
+        " select_and_gather_add linear_solve".split(),
+        "XLA calls a library, whose work it does not count",
+    ),
     LOOPS: "XLA counts the body of a loop once, and of a choice the dearest branch",
-}  # fmt: skip
+}
 """Primitive -> why XLA's FLOP differ from ours."""
 
 
@@ -73,7 +93,8 @@ class Counts(NamedTuple):
 
     @property
     def explained(self) -> float:
-        """Ours less the differences that have a name, over XLA's: 1 where nothing is lost or counted twice."""
+        """Ours less the differences that have a name, over XLA's: 1 where nothing is lost or
+        counted twice."""
         return _ratio(self.ours - sum(self.differences.values()), self.xla)
 
 
@@ -83,7 +104,9 @@ def _ratio(ours: float, xla: float) -> float:
     return ours / xla
 
 
-def compare(function: Callable, *args: Any, name: str = "function", **options: Any) -> dict[str, Counts]:
+def compare(
+    function: Callable, *args: Any, name: str = "function", **options: Any
+) -> dict[str, Counts]:
     """``flop`` and ``bytes`` of a function of abstract arguments.
 
     Arguments as in `dataflow.flatten`.
@@ -108,7 +131,11 @@ def compare(function: Callable, *args: Any, name: str = "function", **options: A
     for i, name in enumerate(("flop", "bytes")):
         apart = {kind: ours[i][kind] - every[i][kind] for kind in {*ours[i], *every[i]}}
         apart[LOOPS] = sum(every[i].values()) - once[i]
-        apart = {kind: value for kind, value in sorted(apart.items(), key=lambda e: (-abs(e[1]), e[0])) if value}
+        apart = {
+            kind: value
+            for kind, value in sorted(apart.items(), key=lambda e: (-abs(e[1]), e[0]))
+            if value
+        }
         counts[name] = Counts(sum(ours[i].values()), whole[i], apart)
     return counts
 
@@ -117,7 +144,10 @@ def _by_kind(flow: Dataflow) -> tuple[Counter, Counter]:
     """FLOP and bytes of each kind of operation; an update in place touches what it writes."""
     flop, moved = Counter(), Counter()
     for operation in flow.operations:
-        reads, writes = sum(operation.read_bytes), sum(flow.values[v].bytes for v in operation.outputs)
+        reads, writes = (
+            sum(operation.read_bytes),
+            sum(flow.values[v].bytes for v in operation.outputs),
+        )
         if operation.in_place:
             reads += operation.update_bytes - operation.read_bytes[0]
             writes = operation.update_bytes
@@ -127,10 +157,15 @@ def _by_kind(flow: Dataflow) -> tuple[Counter, Counter]:
 
 
 def _primitives(
-    jaxpr: Any, times: int, part: float, asked: dict[str, tuple[float, float]], wanted: Sequence[bool] | None = None
+    jaxpr: Any,
+    times: int,
+    part: float,
+    asked: dict[str, tuple[float, float]],
+    wanted: Sequence[bool] | None = None,
 ) -> Iterator[tuple[str, tuple[float, float], int, float]]:
-    """(primitive, what XLA counts for it alone, how often it runs, how often XLA counts it) of all equations on which
-    an effect or one of the `wanted` results depends, all where None; what was `asked` already is not asked again."""
+    """(primitive, what XLA counts for it alone, how often it runs, how often XLA counts it) of all
+    equations on which an effect or one of the `wanted` results depends, all where None; what was
+    `asked` already is not asked again."""
     needed = {v for i, v in enumerate(jaxpr.outvars) if wanted is None or wanted[i]}
     for equation in reversed(jaxpr.eqns):
         used = [v in needed for v in equation.outvars]
@@ -140,13 +175,18 @@ def _primitives(
         kind, params = equation.primitive.name, equation.params
         if kind == "scan":
             every = [True] * params["num_carry"] + used[params["num_carry"] :]
-            yield from _primitives(params["jaxpr"].jaxpr, times * int(params["length"]), part, asked, every)
+            yield from _primitives(
+                params["jaxpr"].jaxpr, times * int(params["length"]), part, asked, every
+            )
         elif kind == "while":
             count = trip_count(equation) or 1
             for body in (params["cond_jaxpr"], params["body_jaxpr"]):
                 yield from _primitives(body.jaxpr, times * count, part, asked)
         elif kind == "cond":
-            branches = [list(_primitives(branch.jaxpr, times, part, asked, used)) for branch in params["branches"]]
+            branches = [
+                list(_primitives(branch.jaxpr, times, part, asked, used))
+                for branch in params["branches"]
+            ]
             dearest = max(branches, key=lambda branch: sum(cost[0] for _, cost, *_ in branch))
             for branch in branches:
                 yield from ((k, one, n, p if branch is dearest else 0.0) for k, one, n, p in branch)
@@ -162,7 +202,9 @@ def _alone(jaxpr: Any, equation: Any, asked: dict[str, tuple[float, float]]) -> 
     """XLA's count of one equation; nothing where it cannot be asked (references)."""
     inputs = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, jex.Literal)))
     results = [v for v in equation.outvars if type(v) is jex.Var]
-    single = jex.ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs, outvars=results, eqns=[equation]), [])
+    single = jex.ClosedJaxpr(
+        jaxpr.replace(constvars=[], invars=inputs, outvars=results, eqns=[equation]), []
+    )
     key = str(single)
     if key not in asked:
         try:

@@ -1,10 +1,12 @@
-"""A learner's view of a graph: attributes of ops and edges (REGAL, Section 2.1), and where an op lies in the graph.
+"""A learner's view of a graph: attributes of ops and edges (REGAL, Section 2.1), and where an op
+lies in the graph.
 
-The paper names sizes of tensors and running times of ops; a training by REINFORCE learned as much from these alone
-(`printed_alone`). A network that imitates schedules needs more: two good schedules of one graph agree on devices no
-better than chance, because the devices can be exchanged, so attributes without a sense of place can only say "either".
-Place comes from the graph's Laplacian: its smooth eigenvectors, and smooth vectors with the additional property that
-both halves hold about as much at every depth of the graph, which is what running two devices side by side needs.
+The paper names sizes of tensors and running times of ops; a training by REINFORCE learned as much
+from these alone (`PRINTED`). A network that imitates schedules needs more: two good schedules
+of one graph agree on devices no better than chance, because the devices can be exchanged, so
+attributes without a sense of place can only say "either". Place comes from the graph's Laplacian:
+its smooth eigenvectors, and smooth vectors with the additional property that both halves hold about
+as much at every depth of the graph, which is what running two devices side by side needs.
 
 Signs are fixed by one op, the pinned op, which lies in the upper half of every vector.
 """
@@ -21,20 +23,46 @@ from learned_mapping.regal.rules.levels import freed_bytes, levels, op_cost, ran
 
 EIGENVECTORS = 3  # Laplacian eigenvectors 2 to 4.
 BALANCED = (4, 16)
-"""Numbers of cosines of depth, from the second on, that a balanced vector is orthogonal to; two vectors for each."""
+"""Numbers of cosines of depth, from the second on, that a balanced vector is orthogonal to; two
+vectors for each."""
 BALANCED_VECTORS = 2
 DENSE_OPS = 160  # Up to here all eigenvectors are computed; above, those wanted, by Lanczos.
 SHIFT = 1e-3  # Added to the Laplacian's diagonal, so that it can be inverted.
 
 NODE_FEATURES = (
-    "seconds", "output_bytes", "input_bytes", "weight_bytes", "seconds_share", "bytes_share", "inputs", "users",
-    "is_source", "is_output", "depth", "height", "rank_up", "rank_down", "slack", "width", "position", "log_ops",
-    "parallelism", "freed", "freed_rank", "pinned",
-    "eigenvector_2", "eigenvector_3", "eigenvector_4",
-    "balanced_4_1", "balanced_4_2", "balanced_16_1", "balanced_16_2",
-)  # fmt: skip
+    "seconds",
+    "output_bytes",
+    "input_bytes",
+    "weight_bytes",
+    "seconds_share",
+    "bytes_share",
+    "inputs",
+    "users",
+    "is_source",
+    "is_output",
+    "depth",
+    "height",
+    "rank_up",
+    "rank_down",
+    "slack",
+    "width",
+    "position",
+    "log_ops",
+    "parallelism",
+    "freed",
+    "freed_rank",
+    "pinned",
+    "eigenvector_2",
+    "eigenvector_3",
+    "eigenvector_4",
+    "balanced_4_1",
+    "balanced_4_2",
+    "balanced_16_1",
+    "balanced_16_2",
+)
 """Names of the columns of `Features.nodes`."""
-EDGE_FEATURES = ("bytes", "users", "depth_gap", "same_side", "is_output")  # Names of the columns of `Features.edges`.
+# Names of the columns of `Features.edges`.
+EDGE_FEATURES = ("bytes", "users", "depth_gap", "same_side", "is_output")
 PRINTED = ("seconds", "output_bytes", "input_bytes", "bytes")
 """The columns of either that Section 2.1 names: running times of ops and sizes of tensors."""
 
@@ -42,7 +70,8 @@ PRINTED = ("seconds", "output_bytes", "input_bytes", "bytes")
 class Features(NamedTuple):
     """Attributes of N ops and E uses of a tensor."""
 
-    nodes: np.ndarray  # [N, len(NODE_FEATURES)] float32, most of them in [-1, 1] or a few units around 0.
+    # [N, len(NODE_FEATURES)] float32, most of them in [-1, 1] or a few units around 0.
+    nodes: np.ndarray
     edges: np.ndarray  # [E, len(EDGE_FEATURES)] float32.
     senders: np.ndarray  # [E] int32, producer of the tensor.
     receivers: np.ndarray  # [E] int32, op that uses it.
@@ -67,26 +96,44 @@ def features(instance: Instance) -> Features:
     freed_share = freed / max(float(np.abs(freed).max(initial=0.0)), 1.0)
     width = np.bincount(depth.astype(int))[depth.astype(int)]
     columns = [
-        _relative(seconds), _relative(graph.op_output_bytes), _relative(graph.op_input_bytes),
-        _relative(graph.op_weight_bytes), _share(seconds), _share(graph.op_output_bytes), np.log1p(inputs),
-        np.log1p(users), inputs == 0, outputs, 2 * depth / deepest - 1, 2 * height / deepest - 1,
-        up / longest, down / longest, 1 - (up + down - seconds) / longest, np.log(width) / 3,
-        2 * (position + 0.5) / n - 1, np.full(n, np.log(n) / 5 - 1),
-        np.full(n, np.log(max(float(seconds.sum()), 1e-300) / longest)), 
-        np.sign(freed_share) * np.sqrt(np.abs(freed_share)), 2 * rank_share(freed) - 1,
+        _relative(seconds),
+        _relative(graph.op_output_bytes),
+        _relative(graph.op_input_bytes),
+        _relative(graph.op_weight_bytes),
+        _share(seconds),
+        _share(graph.op_output_bytes),
+        np.log1p(inputs),
+        np.log1p(users),
+        inputs == 0,
+        outputs,
+        2 * depth / deepest - 1,
+        2 * height / deepest - 1,
+        up / longest,
+        down / longest,
+        1 - (up + down - seconds) / longest,
+        np.log(width) / 3,
+        2 * (position + 0.5) / n - 1,
+        np.full(n, np.log(n) / 5 - 1),
+        np.full(n, np.log(max(float(seconds.sum()), 1e-300) / longest)),
+        np.sign(freed_share) * np.sqrt(np.abs(freed_share)),
+        2 * rank_share(freed) - 1,
         np.arange(n) == pinned,
-    ]  # fmt: skip
+    ]
     nodes = np.concatenate([np.stack(columns, axis=1), places], axis=1)
     edges = _edges(instance, depth / deepest, places)
     indices = (graph.edge_producer, graph.edge_consumer, graph.topological_order)
     senders, receivers, order = (np.asarray(index, np.int32) for index in indices)
-    return Features(nodes.astype(np.float32), edges.astype(np.float32), senders, receivers, order, pinned)
+    return Features(
+        nodes.astype(np.float32), edges.astype(np.float32), senders, receivers, order, pinned
+    )
 
 
-def printed_alone(nodes: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two arrays with columns for `NODE_FEATURES` and `EDGE_FEATURES`, 0 in those that are not `PRINTED`."""
-    masks = (np.isin(names, PRINTED).astype(np.float32) for names in (NODE_FEATURES, EDGE_FEATURES))
-    return tuple(array * mask for array, mask in zip((nodes, edges), masks))
+def printed_columns() -> tuple[np.ndarray, np.ndarray]:
+    """Float32 masks of `NODE_FEATURES` and of `EDGE_FEATURES`: 1 where a column is `PRINTED`."""
+    node, edge = (
+        np.isin(names, PRINTED).astype(np.float32) for names in (NODE_FEATURES, EDGE_FEATURES)
+    )
+    return node, edge
 
 
 def _edges(instance: Instance, depth: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -96,7 +143,10 @@ def _edges(instance: Instance, depth: np.ndarray, places: np.ndarray) -> np.ndar
     same = (places[producer] * places[consumer]).mean(axis=1)
     size = _relative(graph.tensor_bytes)[graph.edge_tensor]
     gap = np.log1p(10 * (depth[consumer] - depth[producer]))
-    return np.stack([size, np.log(np.maximum(users, 1)), gap, same, graph.tensor_is_output[graph.edge_tensor]], axis=1)
+    return np.stack(
+        [size, np.log(np.maximum(users, 1)), gap, same, graph.tensor_is_output[graph.edge_tensor]],
+        axis=1,
+    )
 
 
 def _relative(values: np.ndarray) -> np.ndarray:
@@ -127,7 +177,8 @@ def _places(instance: Instance, depth: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def cost_rank(vector: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """[N] in [-1, 1]: how much of the cost lies below each op along `vector`; the sign splits the cost in halves."""
+    """[N] in [-1, 1]: how much of the cost lies below each op along `vector`; the sign splits the
+    cost in halves."""
     order = np.argsort(np.round(vector, 7), kind="stable")
     below = np.cumsum(cost[order]) - cost[order] / 2
     rank = np.empty(len(vector))
@@ -136,15 +187,17 @@ def cost_rank(vector: np.ndarray, cost: np.ndarray) -> np.ndarray:
 
 
 def smooth_vectors(instance: Instance, depth: np.ndarray) -> list[np.ndarray]:
-    """Vectors that minimise the sum over edges of (x_u - x_v)^2 among those of length 1 that are orthogonal to cosines.
+    """Vectors that minimise the sum over edges of (x_u - x_v)^2 among those of length 1 that are
+    orthogonal to cosines.
 
     Args:
       instance: N ops.
       depth: [N] in [0, 1].
 
     Returns:
-      [N, 3], orthogonal to constants: Laplacian eigenvectors 2 to 4. Then for each entry K of `BALANCED` [N, 2],
-      orthogonal to cos(pi k depth) for k = 0..K. Columns that a small graph has no room for are 0.
+      [N, 3], orthogonal to constants: Laplacian eigenvectors 2 to 4. Then for each entry K of
+      `BALANCED` [N, 2], orthogonal to cos(pi k depth) for k = 0..K. Columns that a small graph has
+      no room for are 0.
     """
     n = instance.graph.num_ops
     edges = instance.graph.op_edges
@@ -153,7 +206,9 @@ def smooth_vectors(instance: Instance, depth: np.ndarray) -> list[np.ndarray]:
     adjacency = adjacency + adjacency.T
     laplacian = sparse.diags(np.asarray(adjacency.sum(axis=1)).ravel()) - adjacency
     columns = []
-    factor = None if n <= DENSE_OPS else linalg.splu((laplacian + SHIFT * sparse.identity(n)).tocsc())
+    factor = (
+        None if n <= DENSE_OPS else linalg.splu((laplacian + SHIFT * sparse.identity(n)).tocsc())
+    )
     dense = laplacian.toarray() if factor is None else None
     for windows, count in ((0, EIGENVECTORS), *((k, BALANCED_VECTORS) for k in BALANCED)):
         cosines = np.cos(np.pi * depth[:, None] * np.arange(min(windows, n // 4) + 1))
@@ -163,25 +218,35 @@ def smooth_vectors(instance: Instance, depth: np.ndarray) -> list[np.ndarray]:
         room = min(count, n - basis.shape[1])
         vectors = np.zeros((n, count))
         if room > 0:
-            smallest = _smallest_dense(dense, basis, room) if factor is None else _smallest(factor, basis, room)
+            smallest = (
+                _smallest_dense(dense, basis, room)
+                if factor is None
+                else _smallest(factor, basis, room)
+            )
             vectors[:, : smallest.shape[1]] = smallest
         columns.append(vectors)
     return columns
 
 
 def _smallest_dense(laplacian: np.ndarray, basis: np.ndarray, count: int) -> np.ndarray:
-    """[N, count] eigenvectors of the smallest eigenvalues of the Laplacian within the complement of `basis`."""
+    """[N, count] eigenvectors of the smallest eigenvalues of the Laplacian within the complement of
+    `basis`."""
     inside = laplacian @ basis
-    projected = laplacian - inside @ basis.T - basis @ inside.T + basis @ (basis.T @ inside) @ basis.T
+    projected = (
+        laplacian - inside @ basis.T - basis @ inside.T + basis @ (basis.T @ inside) @ basis.T
+    )
     largest = 2.0 * float(laplacian.diagonal().max()) + 1.0
     _, vectors = eigh(
-        projected + (10 * largest) * (basis @ basis.T), subset_by_index=(0, count - 1), check_finite=False
+        projected + (10 * largest) * (basis @ basis.T),
+        subset_by_index=(0, count - 1),
+        check_finite=False,
     )
     return vectors
 
 
 def _smallest(factor: linalg.SuperLU, basis: np.ndarray, count: int) -> np.ndarray:
-    """The same by Lanczos iteration on the inverse restricted to the complement, from a fixed start vector."""
+    """The same by Lanczos iteration on the inverse restricted to the complement, from a fixed start
+    vector."""
     n = basis.shape[0]
     solved = factor.solve(basis)
     inner = np.linalg.inv(basis.T @ solved)
@@ -195,7 +260,9 @@ def _smallest(factor: linalg.SuperLU, basis: np.ndarray, count: int) -> np.ndarr
     start -= basis @ (basis.T @ start)
     operator = linalg.LinearOperator((n, n), matvec=apply, dtype=np.float64)
     try:
-        values, vectors = linalg.eigsh(operator, k=count, which="LM", v0=start, tol=1e-4, ncv=20, maxiter=30)
+        values, vectors = linalg.eigsh(
+            operator, k=count, which="LM", v0=start, tol=1e-4, ncv=20, maxiter=30
+        )
     except linalg.ArpackNoConvergence as stopped:
         values, vectors = stopped.eigenvalues, stopped.eigenvectors
     return vectors[:, np.argsort(-values)]

@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.regal.agent.forward import Parameters, instance_logits, read_network, write_network
+from learned_mapping.regal.agent.forward import (
+    Parameters,
+    instance_logits,
+    read_network,
+    write_network,
+)
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
 from learned_mapping.regal.searches.proposals import BINS, mean_law, ordered_law, sampled_law
@@ -18,21 +23,26 @@ from learned_mapping.regal.searches.proposals import BINS, mean_law, ordered_law
 class Variant:
     """The way from the logits to a law, and the chromosomes it feeds."""
 
-    sampled: bool = False  # Whether bins are drawn once for each run, as in the paper, or their mean is taken.
-    strength: float = 1.0  # How far alpha and beta go from 1; see `mean_law`. Of no effect where bins are drawn.
-    in_initial: bool = True  # Whether the initial population follows the law; in the paper mutants alone do.
+    # Whether bins are drawn once for each run, as in the paper, or their mean is taken.
+    sampled: bool = False
+    # How far alpha and beta go from 1; see `mean_law`. Of no effect where bins are drawn.
+    strength: float = 1.0
+    # Whether the initial population follows the law; in the paper mutants alone do.
+    in_initial: bool = True
     mutant_share: float = 1.0  # Share of the mutants that follow it.
     priorities: bool = False  # Whether the priorities follow the learner too, as in the paper.
     turns: tuple[float, ...] = (1.0,)  # As in `MutantLaw`.
     height: float = 0.0
-    """Strength of the rule that orders ops by their longest remaining path, in place of the learner's priorities; see
-    `ordered_law`. 0: no rule."""
+    """Strength of the rule that orders ops by their longest remaining path, in place of the
+    learner's priorities; see `ordered_law`. 0: no rule."""
     transfers: float = 0.0
-    """The factor by which transfers go before ops; see `ordered_law`. 0: priorities stay uniform, as in the paper."""
+    """The factor by which transfers go before ops; see `ordered_law`. 0: priorities stay uniform,
+    as in the paper."""
 
 
 PAPER = Variant(sampled=True, in_initial=False, priorities=True)
-"""Section 2.3: bins sampled once for each run, for affinities and priorities, fed to the mutants."""
+"""Section 2.3: bins sampled once for each run, for affinities and priorities, fed to the
+mutants."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +50,6 @@ class Learner:
     """A network and what it was trained for."""
 
     parameters: Parameters
-    model: str  # ``gnn`` or ``gas``.
     rounds: int  # Of message passing.
     objective: str  # ``runtime`` or ``memory``.
     dataset: str
@@ -48,11 +57,14 @@ class Learner:
 
     def logits(self, instance: Instance) -> np.ndarray:
         """[N, d + 1, 2, bins]; raises `InputError` for more than two devices."""
-        return instance_logits(self.parameters, instance, self.model, self.rounds)
+        return instance_logits(self.parameters, instance, self.rounds)
 
     def law(self, instance: Instance, rng: np.random.Generator, variant: Variant) -> MutantLaw:
         """The law of an instance."""
-        options = {name: getattr(variant, name) for name in ("in_initial", "mutant_share", "priorities", "turns")}
+        options = {
+            name: getattr(variant, name)
+            for name in ("in_initial", "mutant_share", "priorities", "turns")
+        }
         logits = self.logits(instance)
         if variant.sampled:
             law = sampled_law(logits, rng, **options)

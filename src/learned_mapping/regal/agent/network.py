@@ -1,7 +1,8 @@
-"""The networks that propose Beta laws, in Haiku, for training: REGAL's graph network and Graph-As-Sequence.
+"""The networks that propose Beta laws, in Haiku, for training: REGAL's graph network and
+Graph-As-Sequence.
 
-Both end in 2 (d + 1) multilayer perceptrons, one for alpha and one for beta of every entry of an op, shared by all ops
-(REGAL, A.3). `forward` computes the same in NumPy, for use.
+Both end in 2 (d + 1) multilayer perceptrons, one for alpha and one for beta of every entry of an
+op, shared by all ops (REGAL, A.3). `forward` computes the same in NumPy, for use.
 """
 
 import functools
@@ -17,9 +18,9 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.learning.networks import draw_parameters, mlp
 from learned_mapping.regal.agent.features import Features
+from learned_mapping.regal.agent.forward import MODELS
 from learned_mapping.regal.searches.proposals import BINS
 
-MODELS = ("gnn", "gas")  # REGAL's graph network, and Graph-As-Sequence (Section 3.2, baseline 3).
 HIDDEN = 32  # Width of every layer; the paper prints none.
 ROUNDS = 5  # T, rounds of message passing; the paper prints none.
 ENTRIES = 3  # d + 1: an affinity for each of two devices, and a priority.
@@ -28,27 +29,40 @@ ENTRIES = 3  # d + 1: an affinity for each of two devices, and a priority.
 class Batch(NamedTuple):
     """Several graphs as one, padded to a few sizes so that few shapes are compiled."""
 
-    graphs: jraph.GraphsTuple  # Padded by `jraph.pad_with_graphs`: the graphs after the last real one hold the padding.
-    sequence: np.ndarray  # [G, L] int32, nodes of each graph in topological order; -1 beyond its end.
+    # Padded by `jraph.pad_with_graphs`: the graphs after the last real one hold the padding.
+    graphs: jraph.GraphsTuple
+    # [G, L] int32, nodes of each graph in topological order; -1 beyond its end.
+    sequence: np.ndarray
 
 
 def make_batch(
-    many: Sequence[Features], *, nodes: int = 0, edges: int = 0, graphs: int = 0, sequence: int | None = None
+    many: Sequence[Features],
+    *,
+    nodes: int = 0,
+    edges: int = 0,
+    graphs: int = 0,
+    sequence: int | None = None,
 ) -> Batch:
     """One batch of several graphs.
 
     Args:
       many: what the network sees of each.
       nodes, edges, graphs: sizes to pad to; where 0 or too small, the next power of two.
-      sequence: L; by default the next power of two to the largest graph. Ops beyond it are left out of the sequences.
+      sequence: L; by default the next power of two to the largest graph. Ops beyond it are left out
+        of the sequences.
     """
     tuples = [
         jraph.GraphsTuple(
-            nodes=seen.nodes, edges=seen.edges, senders=seen.senders, receivers=seen.receivers, globals=None,
-            n_node=np.array([len(seen.nodes)]), n_edge=np.array([len(seen.edges)]),
+            nodes=seen.nodes,
+            edges=seen.edges,
+            senders=seen.senders,
+            receivers=seen.receivers,
+            globals=None,
+            n_node=np.array([len(seen.nodes)]),
+            n_edge=np.array([len(seen.edges)]),
         )
         for seen in many
-    ]  # fmt: skip
+    ]
     joined = jraph.batch_np(tuples)
     total = int(joined.n_node.sum())
     nodes = max(nodes, bucket(total + 1))
@@ -93,16 +107,25 @@ def heads(h: jax.Array, bins: int = len(BINS)) -> jax.Array:
     return jnp.stack([jnp.stack(pair, axis=1) for pair in outputs], axis=1)
 
 
-def embed(batch: Batch) -> jax.Array:
-    """[N, H] embeddings of ops: messages both ways along every edge, T rounds, weights shared by the rounds.
+def encode(batch: Batch) -> jax.Array:
+    """[N, H] attributes of ops, each op's by itself: h_v = MLP_n(x_v)."""
+    return Perceptron(HIDDEN, "node_encoder")(batch.graphs.nodes)
 
-    h_v = MLP_n(x_v), h_e = MLP_e(x_e);  m_e = MLP_msg([h_s, h_t, h_e]), m'_e = MLP'_msg([h_s, h_t, h_e]);
+
+def embed(batch: Batch, h: jax.Array) -> jax.Array:
+    """[N, H] embeddings of ops: messages both ways along every edge, T rounds, weights shared by
+    the rounds.
+
+    h_v = MLP_n(x_v), h_e = MLP_e(x_e);
+    m_e = MLP_msg([h_s, h_t, h_e]), m'_e = MLP'_msg([h_s, h_t, h_e]);
     h_v <- MLP_node([h_v, sum_{e into v} m_e + sum_{e out of v} m'_e])  (REGAL, equation 1).
     """
     graphs = batch.graphs
-    h = Perceptron(HIDDEN, "node_encoder")(graphs.nodes)
     h_edge = Perceptron(HIDDEN, "edge_encoder")(graphs.edges)
-    forward, backward = Perceptron(HIDDEN, "message_forward"), Perceptron(HIDDEN, "message_backward")
+    forward, backward = (
+        Perceptron(HIDDEN, "message_forward"),
+        Perceptron(HIDDEN, "message_backward"),
+    )
     update = Perceptron(HIDDEN, "node_update")
     count = graphs.nodes.shape[0]
     for _ in range(ROUNDS):
@@ -113,13 +136,15 @@ def embed(batch: Batch) -> jax.Array:
     return h
 
 
-def gas(batch: Batch, bins: int = len(BINS)) -> jax.Array:
-    """[N, d + 1, 2, bins] logits: a recurrent network reads the ops in topological order, another one in reverse.
+def read_in_order(batch: Batch) -> jax.Array:
+    """[N, 3 H] embeddings of ops: a recurrent network reads them in topological order, another one
+    in reverse; the last H are the encoded attributes.
 
-    It sees the same attributes of ops as the graph network, but no edges (REGAL, Section 3.2, baseline 3).
+    It sees the same attributes of ops as the graph network, but no edges (REGAL, Section 3.2,
+    baseline 3).
     """
     present = batch.sequence >= 0
-    x = Perceptron(HIDDEN, "node_encoder")(batch.graphs.nodes)[jnp.maximum(batch.sequence, 0)]
+    x = encode(batch)[jnp.maximum(batch.sequence, 0)]
     states = []
     for name, reverse in (("forward", False), ("backward", True)):
         core = hk.GRU(HIDDEN, name=name)
@@ -138,29 +163,40 @@ def gas(batch: Batch, bins: int = len(BINS)) -> jax.Array:
     count = batch.graphs.nodes.shape[0]
     index = jnp.where(present, batch.sequence, count)
     flat = jnp.zeros((count + 1, h.shape[-1])).at[index.ravel()].set(h.reshape(-1, h.shape[-1]))
-    return heads(flat[:count], bins)
+    return flat[:count]
+
+
+def with_skip(batch: Batch) -> jax.Array:
+    """[N, 2 H]: `embed`, and `encode` beside it."""
+    x = encode(batch)
+    return jnp.concatenate([embed(batch, x), x], axis=-1)
 
 
 @functools.cache
 def network(model: str, bins: int = len(BINS)) -> hk.Transformed:
     """The Haiku pair (init, apply) of a model of `MODELS`: ``apply(parameters, batch)``."""
-    functions = {"gnn": lambda batch: heads(embed(batch), bins), "gas": lambda batch: gas(batch, bins)}
-    if model not in functions:
+    embeddings = {
+        "gnn": with_skip,
+        "plain": lambda batch: embed(batch, encode(batch)),
+        "gas": read_in_order,
+        "mlp": encode,
+    }
+    if model not in embeddings:
         raise InputError("model", "", f"expected one of {', '.join(MODELS)}, got {model!r}")
-    return hk.without_apply_rng(hk.transform(functions[model]))
-
-
-def model_of(parameters: Mapping[str, Any]) -> str:
-    """The one of `MODELS` that the weights are for, by their modules."""
-    return "gas" if "forward" in parameters else "gnn"
+    return hk.without_apply_rng(hk.transform(lambda batch: heads(embeddings[model](batch), bins)))
 
 
 def head_ends(parameters: Mapping[str, Any]) -> list[str]:
     """The modules of the heads' last layers, in order."""
-    return sorted(name for name in parameters if name.startswith("head_") and name.endswith("mlp_out"))
+    return sorted(
+        name for name in parameters if name.startswith("head_") and name.endswith("mlp_out")
+    )
 
 
 def initial_parameters(model: str, batch: Batch, rng: np.random.Generator) -> Any:
-    """Random weights; the heads' last layers are 0, so that every bin is as likely as any other at first."""
+    """Random weights; the heads' last layers are 0, so that every bin is as likely as any other at
+    first."""
     drawn = draw_parameters(jax.eval_shape(network(model).init, jax.random.PRNGKey(0), batch), rng)
-    return drawn | {module: jax.tree.map(np.zeros_like, drawn[module]) for module in head_ends(drawn)}
+    return drawn | {
+        module: jax.tree.map(np.zeros_like, drawn[module]) for module in head_ends(drawn)
+    }

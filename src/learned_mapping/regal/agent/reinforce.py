@@ -1,8 +1,10 @@
-"""REINFORCE on what BRKGA makes of a law: estimator, loss, stages, agent (REGAL, Section 2.3 and Appendix A.3).
+"""REINFORCE on what BRKGA makes of a law: estimator, loss, stages, agent (REGAL, Section 2.3 and
+Appendix A.3).
 
-The reward of a run is -M / H: its cost over that of uniform mutants at as many evaluations. Per graph and step K laws
-are drawn and tried from one initial population with the same random numbers; the advantage of a law is its reward less
-the mean of the others', which keeps the gradient's expectation and takes most of its variance.
+The reward of a run is -M / H: its cost over that of uniform mutants at as many evaluations. Per
+graph and step K laws are drawn and tried from one initial population with the same random numbers;
+the advantage of a law is its reward less the mean of the others', which keeps the gradient's
+expectation and takes most of its variance.
 """
 
 import functools
@@ -22,8 +24,9 @@ import optax
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.learning.settings import NOT_NEGATIVE, ONE_OR_MORE, Ranges, check_settings
-from learned_mapping.regal.agent.features import features, printed_alone
-from learned_mapping.regal.agent.network import MODELS, Batch, bucket, make_batch
+from learned_mapping.regal.agent.features import features, printed_columns
+from learned_mapping.regal.agent.forward import MODELS
+from learned_mapping.regal.agent.network import Batch, bucket, make_batch
 from learned_mapping.regal.agent.policy import BINS, policy_logits, random_parameters, sample, value
 from learned_mapping.regal.agent.rollouts import rollouts, uniform_cost
 from learned_mapping.regal.rules.instance import Instance
@@ -32,7 +35,8 @@ from learned_mapping.regal.searches.random_numbers import stream
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a training. Short runs tell laws apart for the least time; the last stage is the paper's length."""
+    """A part of a training. Short runs tell laws apart for the least time; the last stage is the
+    paper's length."""
 
     share: float  # Of the training's seconds.
     evaluations: int
@@ -55,7 +59,8 @@ class ReinforceConfig:
 
     stages: tuple[Stage, ...]
     seconds: float
-    """Length of the training, in seconds of `seconds_of`: a count, so that the result does not depend on a clock."""
+    """Length of the training, in seconds of `seconds_of`: a count, so that the result does not
+    depend on a clock."""
     seed: int = 0
     batch_graphs: int = 16
     batch_ops: int = 1024  # A step takes graphs in random order up to either.
@@ -66,39 +71,70 @@ class ReinforceConfig:
     entropy: float = 4e-3  # Weight of the entropy, a mean over heads and ops.
     baseline: str = "group"  # Of `BASELINES`: the mean of the graph's other rollouts; or b(G).
     attributes: str = "all"
-    """``all``, or ``printed``: the paper's alone. A policy reads all of them; its weights for the others stay 0."""
-    model: str = "gnn"  # Of `network.MODELS`.
-    start: str = ""  # Digest of the policy whose weights are the first ones; random weights where there is none.
+    """``all``, or ``printed``: the paper's alone. A policy reads all of them; its weights for the
+    others stay 0."""
+    model: str = "gnn"  # Of `forward.MODELS`.
+    # Digest of the policy whose weights are the first ones; random weights where there is none.
+    start: str = ""
 
     def __post_init__(self) -> None:
         """Raises `InputError` where a field is unusable."""
         for name, known in (("baseline", BASELINES), ("attributes", ATTRIBUTES), ("model", MODELS)):
             if getattr(self, name) not in known:
-                raise InputError("config", name, f"{getattr(self, name)!r} is none of {', '.join(known)}")
+                raise InputError(
+                    "config", name, f"{getattr(self, name)!r} is none of {', '.join(known)}"
+                )
         check_settings(self, RANGES)
         if not self.stages or min(stage.rollouts for stage in self.stages) < 2:
-            raise InputError("config", "stages", "must be one or more, each of two rollouts or more")
+            raise InputError(
+                "config", "stages", "must be one or more, each of two rollouts or more"
+            )
 
 
 RECIPES: dict[str, dict[str, Any]] = {
-    "synthetic-runtime": {"stages": (
-        Stage(0.18, 180, 256, 64, 50), Stage(0.12, 500, 32, 400, 120), Stage(0.13, 1060, 32, 400, 120),
-        Stage(0.22, 2020, 16, 400, 120), Stage(0.35, 5000, 16, 400, 120),
-    )},
-    "traced-runtime": {"stages": (
-        Stage(0.25, 500, 32, 240, 300), Stage(0.20, 1060, 32, 240, 300), Stage(0.25, 2020, 16, 240, 300),
-        Stage(0.30, 5000, 16, 240, 300),
-    ), "rate": 4e-4, "later_rate": 4e-4, "last_rate": 1e-4, "batch_graphs": 48, "batch_ops": 3072},
-    "traced-memory": {"stages": (
-        Stage(0.65, 1060, 16, 160, 400), Stage(0.20, 2020, 16, 160, 400), Stage(0.15, 5000, 16, 160, 400),
-    ), "rate": 1e-4, "later_rate": 1e-4, "last_rate": 3e-5, "batch_graphs": 4, "batch_ops": 1536, "entropy": 2e-5},
-}  # fmt: skip
+    "synthetic-runtime": {
+        "stages": (
+            Stage(0.18, 180, 256, 64, 50),
+            Stage(0.12, 500, 32, 400, 120),
+            Stage(0.13, 1060, 32, 400, 120),
+            Stage(0.22, 2020, 16, 400, 120),
+            Stage(0.35, 5000, 16, 400, 120),
+        )
+    },
+    "traced-runtime": {
+        "stages": (
+            Stage(0.25, 500, 32, 240, 300),
+            Stage(0.20, 1060, 32, 240, 300),
+            Stage(0.25, 2020, 16, 240, 300),
+            Stage(0.30, 5000, 16, 240, 300),
+        ),
+        "rate": 4e-4,
+        "later_rate": 4e-4,
+        "last_rate": 1e-4,
+        "batch_graphs": 48,
+        "batch_ops": 3072,
+    },
+    "traced-memory": {
+        "stages": (
+            Stage(0.65, 1060, 16, 160, 400),
+            Stage(0.20, 2020, 16, 160, 400),
+            Stage(0.15, 5000, 16, 160, 400),
+        ),
+        "rate": 1e-4,
+        "later_rate": 1e-4,
+        "last_rate": 3e-5,
+        "batch_graphs": 4,
+        "batch_ops": 1536,
+        "entropy": 2e-5,
+    },
+}
 """Dataset -> stages and what else of a configuration is its own.
 
-Peak memory starts from a policy that has cloned a rule, on graphs where that rule helps: from random weights no law was
-worth more than the noise of a run. Running time of
-traced graphs starts from a policy of synthetic graphs, since runs of 180 or 500 evaluations do not tell random laws
-apart there; with the rates and batches of synthetic graphs the noise undoes what that policy knows.
+Peak memory starts from a policy that has cloned a rule, on graphs where that rule helps: from
+random weights no law was worth more than the noise of a run. Running time of
+traced graphs starts from a policy of synthetic graphs, since runs of 180 or 500 evaluations do not
+tell random laws apart there; with the rates and batches of synthetic graphs the noise undoes what
+that policy knows.
 """
 
 
@@ -129,11 +165,14 @@ def leave_one_out(rewards: np.ndarray) -> np.ndarray:
     return (rewards - rewards.mean(axis=1, keepdims=True)) * (k / (k - 1))
 
 
-def score_weights(choices: list[np.ndarray], advantages: np.ndarray, nodes: int, bins: int) -> np.ndarray:
+def score_weights(
+    choices: list[np.ndarray], advantages: np.ndarray, nodes: int, bins: int
+) -> np.ndarray:
     """[nodes, d + 1, 2, bins] float32 W such that sum(W log pi) has REINFORCE's gradient.
 
-    An entry sums the advantages of the laws that took its bin. Graphs count alike but for their ops: the score of a
-    graph has a standard deviation that grows with the root of its ops, by which it is divided.
+    An entry sums the advantages of the laws that took its bin. Graphs count alike but for their
+    ops: the score of a graph has a standard deviation that grows with the root of its ops, by which
+    it is divided.
 
     Args:
       choices: of G graphs, [K, N_g, d + 1, 2].
@@ -148,7 +187,9 @@ def score_weights(choices: list[np.ndarray], advantages: np.ndarray, nodes: int,
         k, n = chosen.shape[:2]
         scale = advantage.astype(np.float32) / (len(choices) * k * np.sqrt(n) * 10)
         for b in range(bins):
-            weights[first : first + n, ..., b] = np.tensordot(scale, (chosen == b).astype(np.float32), axes=1)
+            weights[first : first + n, ..., b] = np.tensordot(
+                scale, (chosen == b).astype(np.float32), axes=1
+            )
         first += n
     return weights
 
@@ -172,7 +213,8 @@ def policy_loss(
 
 
 UNIFORM_RUNS = {180: 8, 5000: 2}
-"""Evaluations -> runs with uniform mutants whose mean is H; 4 for any other. It scales a graph's rewards, no more."""
+"""Evaluations -> runs with uniform mutants whose mean is H; 4 for any other. It scales a graph's
+rewards, no more."""
 
 _adam = optax.scale_by_adam(b1=0.9, b2=0.98)
 _clip = optax.clip_by_global_norm(1.0)
@@ -229,19 +271,23 @@ class ReinforceAgent:
         self.instances, self.config = list(instances), config
         self.seen = [features(instance) for instance in self.instances]
         if config.attributes == "printed":
-            printed = (printed_alone(f.nodes, f.edges) for f in self.seen)
-            self.seen = [f._replace(nodes=n, edges=e) for f, (n, e) in zip(self.seen, printed)]
+            nodes, edges = printed_columns()
+            self.seen = [
+                f._replace(nodes=f.nodes * nodes, edges=f.edges * edges) for f in self.seen
+            ]
         self.sizes = np.array([instance.graph.num_ops for instance in self.instances])
-        self.data_digest = hashlib.sha256("".join(i.graph.digest for i in self.instances).encode()).hexdigest()[:16]
+        self.data_digest = hashlib.sha256(
+            "".join(i.graph.digest for i in self.instances).encode()
+        ).hexdigest()[:16]
         self.iterations = self.rollouts = 0
         self.spent = self.cpu_s = 0.0
         batch = self.batch([int(np.argmin(self.sizes))])
         drawn = random_parameters(batch, np.random.default_rng([config.seed, 0]), config.model)
         self.parameters, self.value_parameters = drawn if start is None else (start, drawn[1])
         if config.attributes == "printed":  # and no gradient moves them: their inputs are 0
-            first = [self.parameters[f"{kind}_encoder/mlp_0"] for kind in ("node", "edge")]
-            for layer, rows in zip(first, printed_alone(*(layer["w"].T for layer in first))):
-                layer["w"] = rows.T
+            for kind, keep in zip(("node", "edge"), printed_columns()):
+                if layer := self.parameters.get(f"{kind}_encoder/mlp_0"):
+                    layer["w"] = layer["w"] * keep[:, None]
         self.memory, self.value_memory = (_adam.init(kind) for kind in (self.parameters, drawn[1]))
         self._uniform: dict[tuple[int, int], float] = {}
 
@@ -255,7 +301,9 @@ class ReinforceAgent:
         number = stage_at(c, self.spent)
         stage = c.stages[number]
         rng = np.random.default_rng([c.seed, 1, self.iterations])
-        chosen = self.choose(rng.permutation(np.flatnonzero(self.sizes <= stage.ops)[: stage.graphs]))
+        chosen = self.choose(
+            rng.permutation(np.flatnonzero(self.sizes <= stage.ops)[: stage.graphs])
+        )
         batch = self.batch(chosen)
         p = np.asarray(probabilities(self.parameters, batch))
         choices, rewards, first = [], np.zeros((len(chosen), stage.rollouts)), 0
@@ -288,17 +336,26 @@ class ReinforceAgent:
         self.spent += seconds_of(self.sizes[chosen], stage)
         self.cpu_s += time.process_time() - started
         return {
-            "iteration": self.iterations, "seconds": round(self.spent, 2), "cpu_s": round(self.cpu_s, 2),
-            "stage": number, "evaluations": stage.evaluations, "rollouts": self.rollouts,
-            "reward": float(rewards.mean()), "spread": float(rewards.std(axis=1).mean()), "entropy": float(entropy),
-            "value_error": float(((guessed - means) ** 2).mean()), "reward_variance": float(means.var()),
-        }  # fmt: skip
+            "iteration": self.iterations,
+            "seconds": round(self.spent, 2),
+            "cpu_s": round(self.cpu_s, 2),
+            "stage": number,
+            "evaluations": stage.evaluations,
+            "rollouts": self.rollouts,
+            "reward": float(rewards.mean()),
+            "spread": float(rewards.std(axis=1).mean()),
+            "entropy": float(entropy),
+            "value_error": float(((guessed - means) ** 2).mean()),
+            "reward_variance": float(means.var()),
+        }
 
     def choose(self, order: np.ndarray) -> list[int]:
         """The first graphs of `order` that fill a batch."""
         chosen, total = [], 1
         for g in order.tolist():
-            if len(chosen) == self.config.batch_graphs or (chosen and total + self.sizes[g] > self.config.batch_ops):
+            if len(chosen) == self.config.batch_graphs or (
+                chosen and total + self.sizes[g] > self.config.batch_ops
+            ):
                 break
             chosen.append(g)
             total += self.sizes[g]
@@ -323,10 +380,14 @@ class ReinforceAgent:
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = flatten(self._tree(), "agent")
-        counted = {name: getattr(self, name) for name in ("iterations", "rollouts", "spent", "cpu_s")}
+        counted = {
+            name: getattr(self, name) for name in ("iterations", "rollouts", "spent", "cpu_s")
+        }
         return arrays, counted | {"config": _plain(self.config), "data_digest": self.data_digest}
 
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object) -> None:
+    def restore(
+        self, arrays: dict[str, np.ndarray], header: dict[str, Any], source: object
+    ) -> None:
         for name, expected in (("config", _plain(self.config)), ("data_digest", self.data_digest)):
             if header.get(name) != expected:
                 raise InputError(source, name, f"{header.get(name)}, expected {expected}")

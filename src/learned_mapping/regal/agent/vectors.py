@@ -1,7 +1,8 @@
 """A policy with one action for the whole graph: along which smooth vector the spectral law cuts it.
 
-Per op a reward of 5,000 evaluations says next to nothing (`companion.regal.effect`); between the cuts of a graph the
-differences are as large as a run's noise. The paper's policy has no such action (Section 2.3): this one is ours.
+Per op a reward of 5,000 evaluations says next to nothing (`companion.regal.effect`); between the
+cuts of a graph the differences are as large as a run's noise. The paper's policy has no such action
+(Section 2.3): this one is ours.
 """
 
 import functools
@@ -27,8 +28,9 @@ DEPTHS = 8  # Slices of a graph by depth, in which a cut is to leave both device
 def cut_facts(instance: Instance, seen: Features) -> np.ndarray:
     """[7, `FACTS`] what the cut along each of `VECTORS` looks like.
 
-    The share of the edges that it cuts, and of the bytes; by how much the seconds of the two sides differ within slices
-    of equal depth, as a share of all; how much it follows the order; and two facts of the graph alone.
+    The share of the edges that it cuts, and of the bytes; by how much the seconds of the two sides
+    differ within slices of equal depth, as a share of all; how much it follows the order; and two
+    facts of the graph alone.
     """
     graph, seconds = instance.graph, instance.arrays.seconds
     column = {name: seen.nodes[:, i].astype(float) for i, name in enumerate(NODE_FEATURES)}
@@ -39,7 +41,9 @@ def cut_facts(instance: Instance, seen: Features) -> np.ndarray:
     for name in VECTORS:
         side = column[name] >= 0
         cut = side[seen.senders] != side[seen.receivers]
-        apart = np.abs(2 * np.bincount(slices, seconds * side, DEPTHS) - whole).sum() / max(seconds.sum(), 1e-300)
+        apart = np.abs(2 * np.bincount(slices, seconds * side, DEPTHS) - whole).sum() / max(
+            seconds.sum(), 1e-300
+        )
         ranks = np.argsort(graph.topological_order).astype(float)
         spread = ranks.std() * column[name].std()
         along = abs(np.cov(ranks, column[name], bias=True)[0, 1]) / spread if spread > 0 else 0.0
@@ -50,8 +54,8 @@ def cut_facts(instance: Instance, seen: Features) -> np.ndarray:
 
 
 def inputs(facts: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """[..., 7, 2 F + 10]: facts [..., 7, F], the same less their mean over the vectors, the scores [..., 7, 3] of
-    `race` less theirs, and which vector it is."""
+    """[..., 7, 2 F + 10]: facts [..., 7, F], the same less their mean over the vectors, the scores
+    [..., 7, 3] of `race` less theirs, and which vector it is."""
     relative, raced = (values - values.mean(axis=-2, keepdims=True) for values in (facts, scores))
     which = np.broadcast_to(np.eye(len(VECTORS)), (*facts.shape[:-1], len(VECTORS)))
     return np.concatenate([facts, relative, raced, which], axis=-1)
@@ -59,7 +63,9 @@ def inputs(facts: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 def logits(parameters: dict[str, jax.Array], x: jax.Array) -> jax.Array:
     """[..., 7] of `inputs` [..., 7, X], standardised: one hidden layer beside a linear one."""
-    return jnp.tanh(x @ parameters["w"] + parameters["b"]) @ parameters["v"] + x @ parameters["linear"]
+    return (
+        jnp.tanh(x @ parameters["w"] + parameters["b"]) @ parameters["v"] + x @ parameters["linear"]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +83,13 @@ class VectorPolicy:
 
 
 def check_served(instance: Instance) -> None:
-    """Raises `InputError` for another number of devices than two, or for peak memory, for which nothing was trained."""
+    """Raises `InputError` for another number of devices than two, or for peak memory, for which
+    nothing was trained."""
     check_devices(instance)
     if instance.objective != "runtime":
-        raise InputError("objective", instance.objective, "regal-vector was trained for running time alone")
+        raise InputError(
+            "objective", instance.objective, "regal-vector was trained for running time alone"
+        )
 
 
 @functools.lru_cache(maxsize=8)

@@ -1,4 +1,5 @@
-"""Exact optima and proven bounds by constraint programming (REGAL, Section 3.2, baseline 7): OR-tools CP-SAT.
+"""Exact optima and proven bounds by constraint programming (REGAL, Section 3.2, baseline 7):
+OR-tools CP-SAT.
 
 Every phase is a model of its own, and a search for part of the time.
 """
@@ -16,13 +17,15 @@ from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 
 SMALL_OPS = 24
-"""Most ops of a graph whose ops and tensors are paired one by one, in `Phase.barriers` and `Phase.steps`.
+"""Most ops of a graph whose ops and tensors are paired one by one, in `Phase.barriers` and
+`Phase.steps`.
 
 The largest of the sets for exact optima."""
 PHASES = {
     "runtime": (Phase(2.0, 0, barriers=True, most_ops=SMALL_OPS), Phase(0.7, 0), Phase(0.3, 1)),
     "memory": (
-        # A bound and a schedule, in seconds where intervals take a minute; those are for where the two do not meet.
+        # A bound and a schedule, in seconds where intervals take a minute; those are for where the
+        # two do not meet.
         Phase(1.5, 0, steps=True, most_ops=SMALL_OPS),
         Phase(0.5, 0, steps=True, one_way=True, most_ops=SMALL_OPS),
         Phase(0.5, 1),
@@ -38,8 +41,12 @@ class CpSatResult:
 
     schedule: Schedule | None  # The best it knows, `start` included, or None where it found none.
     cost: float  # Of it, by the simulator: seconds or bytes; infinite where there is none.
-    bound: float  # No schedule costs less than this, in seconds or bytes (up to the rounding of durations, downwards).
-    optimal: bool  # Whether the schedule costs no more than the bound, which the solver proved, apart from rounding.
+    # No schedule costs less than this, in seconds or bytes (up to the rounding of durations,
+    # downwards).
+    bound: float
+    # Whether the schedule costs no more than the bound, which the solver proved, apart from
+    # rounding.
+    optimal: bool
 
 
 def cp_sat(
@@ -60,13 +67,23 @@ def cp_sat(
       start: a schedule given as a hint.
     """
     if instance.pair.devices != 2:
-        raise InputError("cp-sat", "devices", f"two devices are modelled, got {instance.pair.devices}")
+        raise InputError(
+            "cp-sat", "devices", f"two devices are modelled, got {instance.pair.devices}"
+        )
     if instance.objective == "runtime" and instance.pair.transfers != "rendezvous":
-        raise InputError("cp-sat", "transfers", "running time is modelled for rendezvous transfers only")
+        raise InputError(
+            "cp-sat", "transfers", "running time is modelled for rendezvous transfers only"
+        )
     result, best = CpSatResult(None, np.inf, 0.0, False), start
     for phase in _phases(instance):
         # Built anew for each phase: what is known to be possible narrows every domain.
-        kind = RuntimeModel if instance.objective == "runtime" else StepsModel if phase.steps else MemoryModel
+        kind = (
+            RuntimeModel
+            if instance.objective == "runtime"
+            else StepsModel
+            if phase.steps
+            else MemoryModel
+        )
         model = kind(instance, phase)
         if best is not None:
             model.hint(best)
@@ -77,7 +94,9 @@ def cp_sat(
         solver.parameters.random_seed = seed
         solver.parameters.linearization_level = phase.linearization_level
         solver.parameters.max_deterministic_time = phase.share * deterministic_time
-        solver.parameters.max_time_in_seconds = phase.share * (4 * deterministic_time if seconds is None else seconds)
+        solver.parameters.max_time_in_seconds = phase.share * (
+            4 * deterministic_time if seconds is None else seconds
+        )
         status = run(solver, model.model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             schedule = model.schedule(solver)
@@ -85,7 +104,10 @@ def cp_sat(
             # The steps of memory may leave a dearer schedule than they were given.
             for plan in (schedule, start):
                 if plan is not None:
-                    result = _better(result, CpSatResult(plan, instance.cost(plan), bound, status == cp_model.OPTIMAL))
+                    result = _better(
+                        result,
+                        CpSatResult(plan, instance.cost(plan), bound, status == cp_model.OPTIMAL),
+                    )
         if phase.steps:
             result = replace(result, optimal=result.cost <= result.bound + model.rounding)
         best = best if result.schedule is None else result.schedule
@@ -97,7 +119,11 @@ def cp_sat(
 def _phases(instance: Instance) -> list[Phase]:
     """The phases that a graph of this size goes through, their shares scaled to 1."""
     ops = instance.graph.num_ops
-    phases = [phase for phase in PHASES[instance.objective] if phase.most_ops is None or ops <= phase.most_ops]
+    phases = [
+        phase
+        for phase in PHASES[instance.objective]
+        if phase.most_ops is None or ops <= phase.most_ops
+    ]
     total = sum(phase.share for phase in phases)
     return [phase._replace(share=phase.share / total) for phase in phases]
 

@@ -1,15 +1,17 @@
-"""Peak memory of two devices for CP-SAT, by intervals (`MemoryModel`) or with variables for every step (`StepsModel`).
+"""Peak memory of two devices for CP-SAT, by intervals (`MemoryModel`) or with variables for every
+step (`StepsModel`).
 
-Time has no place in it. With intervals, every op and every transfer takes one position of an abstract sequence, every
-copy of a tensor is an interval of positions that asks for its bytes, and the capacity of the fuller device is
-minimised.
+Time has no place in it. With intervals, every op and every transfer takes one position of an
+abstract sequence, every copy of a tensor is an interval of positions that asks for its bytes, and
+the capacity of the fuller device is minimised.
 
-With steps, the ops of both devices form one sequence of N steps, transfers lie between two steps. Boolean variables say
-which ops are done by each step and which copies are held during it, so that a device's memory is one sum per step; a
-clause learned from one prefix of the sequence holds for every other way of filling it. Two rules leave fewer sequences,
-and at least one of the best: neighbouring ops of different devices with no transfer between stand in order of their
-indices (neither device notices), and a tensor that stays at home anyway is sent no earlier than just before an op reads
-it elsewhere.
+With steps, the ops of both devices form one sequence of N steps, transfers lie between two steps.
+Boolean variables say which ops are done by each step and which copies are held during it, so that a
+device's memory is one sum per step; a clause learned from one prefix of the sequence holds for
+every other way of filling it. Two rules leave fewer sequences, and at least one of the best:
+neighbouring ops of different devices with no transfer between stand in order of their indices
+(neither device notices), and a tensor that stays at home anyway is sent no earlier than just before
+an op reads it elsewhere.
 """
 
 import numpy as np
@@ -39,7 +41,8 @@ class PeakModel(Model):
         return self.model.new_int_var(0, 2 * (sum(self.size) + sum(self.weights)) + 1, name)
 
     def hint(self, start: Schedule) -> None:
-        """Gives the peak of `start` as a limit; the model's is no more, as bytes are rounded down."""
+        """Gives the peak of `start` as a limit; the model's is no more, as bytes are rounded
+        down."""
         self.model.add(self.peak <= int(self.instance.simulate(start).peak_bytes // self.unit))
 
 
@@ -58,21 +61,26 @@ class MemoryModel(PeakModel):
         held: tuple[list, list] = ([], [])
         for op, x in enumerate(self.on_second):
             for literal, intervals in zip((~x, x), steps):
-                intervals.append(model.new_optional_fixed_size_interval_var(self.moment[op], 1, literal, ""))
+                intervals.append(
+                    model.new_optional_fixed_size_interval_var(self.moment[op], 1, literal, "")
+                )
         for tensor in range(graph.num_tensors):
             self._add_tensor(tensor, steps, held)
         for k, literals in enumerate(([~x for x in self.on_second], self.on_second)):
             model.add_no_overlap(steps[k])
             capacity = self._bytes("")
             model.add(capacity + weighted(literals, self.weights) <= self.peak)
-            model.add_cumulative([interval for interval, _ in held[k]], [size for _, size in held[k]], capacity)
+            model.add_cumulative(
+                [interval for interval, _ in held[k]], [size for _, size in held[k]], capacity
+            )
         if phase.whole_life:
             self._add_whole_life()
         self._add_bounds()
         model.minimize(self.peak)
 
     def _add_whole_life(self) -> None:
-        """Somewhere a tensor is held from its producer to its last use: binds before the devices are chosen."""
+        """Somewhere a tensor is held from its producer to its last use: binds before the devices
+        are chosen."""
         model, graph, horizon = self.model, self.graph, self.horizon
         intervals = []
         for tensor in range(graph.num_tensors):
@@ -89,8 +97,9 @@ class MemoryModel(PeakModel):
     def _add_bounds(self) -> None:
         """Adds what every schedule obeys anyway, so that the solver need not find it out.
 
-        An op runs after all it rests on and before all that rests on it; its device then holds what it reads, what it
-        makes, and the weights there; at the end each device holds its weights and the graph's outputs made there.
+        An op runs after all it rests on and before all that rests on it; its device then holds what
+        it reads, what it makes, and the weights there; at the end each device holds its weights and
+        the graph's outputs made there.
         """
         model = self.model
         for op, position in enumerate(self.moment):
@@ -109,7 +118,8 @@ class MemoryModel(PeakModel):
         model.add(self.peak >= sum(last) - weighted(self.on_second, last))
 
     def _add_tensor(self, tensor: int, steps: tuple[list, list], held: tuple[list, list]) -> None:
-        """The intervals of a tensor's copies: at home from its producer on, elsewhere from its transfer on."""
+        """The intervals of a tensor's copies: at home from its producer on, elsewhere from its
+        transfer on."""
         model, graph, horizon = self.model, self.graph, self.horizon
         producer, size = self.producer[tensor], self.size[tensor]
         home, born = self.on_second[producer], self.moment[producer]
@@ -119,7 +129,9 @@ class MemoryModel(PeakModel):
             model.add(end == horizon)
         for literal, intervals in zip((~home, home), held):
             length = model.new_int_var(1, horizon, "")
-            intervals.append((model.new_optional_interval_var(born, length, end, literal, ""), size))
+            intervals.append(
+                (model.new_optional_interval_var(born, length, end, literal, ""), size)
+            )
         if tensor not in self.sent:
             return
         sent, moment = self.sent[tensor], self.transfer[tensor]
@@ -137,22 +149,28 @@ class MemoryModel(PeakModel):
         for literal, intervals in zip((home, ~home), held):
             here = self._both(sent, literal)
             length = model.new_int_var(1, horizon, "")
-            intervals.append((model.new_optional_interval_var(moment, length, away_end, here, ""), size))
+            intervals.append(
+                (model.new_optional_interval_var(moment, length, away_end, here, ""), size)
+            )
 
     def hint(self, start: Schedule) -> None:
         """Gives `start` to the solver, and its peak as a limit."""
         self._hint_devices((start.placement ^ start.placement[0]).tolist())
         super().hint(start)
         for position, (what, target) in enumerate(start.order.tolist()):
-            self.model.add_hint(self.moment[what] if target == RUN_OP else self.transfer[what], position)
+            self.model.add_hint(
+                self.moment[what] if target == RUN_OP else self.transfer[what], position
+            )
 
 
 class StepsModel(PeakModel):
     """The model of peak memory with steps: bytes during an op.
 
-    Left out: what the devices hold between two transfers of opposite directions that lie between the same two ops. So
-    the objective bounds every schedule from below, and the one found may cost more. With ``phase.one_way`` there are no
-    such transfers: what is found costs what the objective says, but a schedule that needs them may cost less.
+    Left out: what the devices hold between two transfers of opposite directions that lie between
+    the same two ops. So the objective bounds every schedule from below, and the one found may cost
+    more. With ``phase.one_way`` there are no
+    such transfers: what is found costs what the objective says, but a schedule that needs them may
+      cost less.
     Of a schedule to start from the peak alone is hinted: its order may break the rules above.
     """
 
@@ -179,7 +197,9 @@ class StepsModel(PeakModel):
         """Whether `op` ran at `step` or before."""
         return self.none if step < 0 else self.done[op][step]
 
-    def _add_change(self, was: cp_model.IntVar, now: cp_model.IntVar, change: cp_model.IntVar) -> None:
+    def _add_change(
+        self, was: cp_model.IntVar, now: cp_model.IntVar, change: cp_model.IntVar
+    ) -> None:
         """Adds that what was so stays so, and becomes so by the change alone."""
         self.model.add_implication(was, now)
         self.model.add_implication(change, now)
@@ -195,7 +215,10 @@ class StepsModel(PeakModel):
             last = len(self.steps) - 1 - self.after[op]
             free = [self.before[op] <= step <= last for step in self.steps]
             self.run.append([model.new_bool_var("") if is_free else self.none for is_free in free])
-            done = [every if s >= last else model.new_bool_var("") if free[s] else self.none for s in self.steps]
+            done = [
+                every if s >= last else model.new_bool_var("") if free[s] else self.none
+                for s in self.steps
+            ]
             self.done.append(done)
             model.add_exactly_one(self.run[op])
             for step in self.steps:
@@ -229,7 +252,8 @@ class StepsModel(PeakModel):
         return copies
 
     def _add_transfer(self, tensor: int, home: Literals) -> Literals:
-        """The steps at which a tensor is sent, who keeps it until when; returns whether it is held elsewhere."""
+        """The steps at which a tensor is sent, who keeps it until when; returns whether it is held
+        elsewhere."""
         model, sent = self.model, self.sent[tensor]
         producer, consumers = self.producer[tensor], sorted(set(self.consumers[tensor]))
         away, by, now = self._literals(), self._literals(), self._literals()
@@ -256,22 +280,33 @@ class StepsModel(PeakModel):
             model.add_implication(now[step], away[step])
             model.add_bool_or(~away[step], away[step - 1], now[step])
             # No earlier than needed where it stays at home too.
-            model.add_bool_or(~now[step], ~home[step], *(self.run[consumer][step] for consumer in consumers))
+            model.add_bool_or(
+                ~now[step], ~home[step], *(self.run[consumer][step] for consumer in consumers)
+            )
         return away
 
     def _add_memory(self, copies: list[Literals]) -> None:
         """No device ever holds more than the peak, nor both together more than twice that."""
-        sizes = np.repeat(self.size, [1 + (tensor in self.sent) for tensor in range(len(self.size))]).tolist()
+        sizes = np.repeat(
+            self.size, [1 + (tensor in self.sent) for tensor in range(len(self.size))]
+        ).tolist()
         for step in self.steps:
             for held, literals in zip(self.held, ([~x for x in self.on_second], self.on_second)):
                 bytes_held = weighted([row[step] for row in held], self.size)
                 self.model.add(bytes_held + weighted(literals, self.weights) <= self.peak)
-            self.model.add(weighted([row[step] for row in copies], sizes) + sum(self.weights) <= 2 * self.peak)
+            self.model.add(
+                weighted([row[step] for row in copies], sizes) + sum(self.weights) <= 2 * self.peak
+            )
 
     def _add_order(self) -> None:
         """Neighbours on different devices without a transfer between stand in order of index."""
         model = self.model
-        pairs = [(i, j) for i in self.steps for j in range(i) if not (self.rests[i, j] or self.rests[j, i])]
+        pairs = [
+            (i, j)
+            for i in self.steps
+            for j in range(i)
+            if not (self.rests[i, j] or self.rests[j, i])
+        ]
         for step in self.steps[1:]:
             gap = model.new_bool_var("")
             model.add_bool_or(*(now[step] for now in self.sent_now.values()), ~gap)
@@ -299,11 +334,17 @@ class StepsModel(PeakModel):
         for step in self.steps:
             sent = [t for t, now in self.sent_now.items() if step and solver.value(now[step])]
             rest.append([(t, 1 - int(placement[self.producer[t]])) for t in sent])
-            rest.append([next((op, RUN_OP) for op in self.steps if solver.value(self.run[op][step]))])
+            rest.append(
+                [next((op, RUN_OP) for op in self.steps if solver.value(self.run[op][step]))]
+            )
         for i, part in enumerate(rest):
             after = [item for group in rest[i + 1 :] for item in group]
             ways = [sorted(part, key=lambda item: item[1]), sorted(part, key=lambda item: -item[1])]
             whole = [self._schedule(placement, [*order, *way, *after]) for way in ways]
-            peaks = [self.instance.simulate(group).peak_bytes for group in whole] if len(part) > 1 else [0]
+            peaks = (
+                [self.instance.simulate(group).peak_bytes for group in whole]
+                if len(part) > 1
+                else [0]
+            )
             order += ways[int(np.argmin(peaks))] if len(part) > 1 else part
         return self._schedule(placement, order)

@@ -1,7 +1,8 @@
-"""CP-SAT's model of running time, and what it shares with those of memory: the device of each op, what is sent.
+"""CP-SAT's model of running time, and what it shares with those of memory: the device of each op,
+what is sent.
 
-Rendezvous: every op is an interval on its device, every needed transfer an interval of no length on both its devices,
-intervals of a device do not overlap; minimise the last end.
+Rendezvous: every op is an interval on its device, every needed transfer an interval of no length on
+both its devices, intervals of a device do not overlap; minimise the last end.
 """
 
 from typing import NamedTuple
@@ -25,19 +26,25 @@ class Phase(NamedTuple):
     whole_life: bool = False
     """Memory: whether the devices together hold every tensor from producer to last use."""
     barriers: bool = False
-    """Running time: whether every transfer has all ops on its two sides, and the first device never waits."""
+    """Running time: whether every transfer has all ops on its two sides, and the first device never
+    waits."""
     steps: bool = False
-    """Memory: whether every step of the sequence has its own variables instead of intervals (`StepsModel`)."""
+    """Memory: whether every step of the sequence has its own variables instead of intervals
+    (`StepsModel`)."""
     one_way: bool = False
-    """Whether, with `steps`, tensors go one way only between two ops; finds schedules, but its bound is none."""
-    most_ops: int | None = None  # Graphs with more ops skip the phase: its model grows with ops times tensors.
+    """Whether, with `steps`, tensors go one way only between two ops; finds schedules, but its
+    bound is none."""
+    # Graphs with more ops skip the phase: its model grows with ops times tensors.
+    most_ops: int | None = None
 
 
 def reachability(graph: ComputationGraph) -> np.ndarray:
     """[N, N] bool: whether op i rests on op j, directly or not; every op rests on itself."""
     rank = np.argsort(graph.topological_order)
     rests = np.eye(graph.num_ops, dtype=bool)
-    for producer, consumer in graph.op_edges[np.argsort(rank[graph.op_edges[:, 0]], kind="stable")].tolist():
+    for producer, consumer in graph.op_edges[
+        np.argsort(rank[graph.op_edges[:, 0]], kind="stable")
+    ].tolist():
         rests[consumer] |= rests[producer]
     return rests
 
@@ -74,7 +81,9 @@ class Model:
         for tensor, consumers in enumerate(self.consumers):
             if consumers:
                 self.sent[tensor] = sent = model.new_bool_var(f"sent.{tensor}")
-                model.add_max_equality(sent, [self.apart[self.producer[tensor], c] for c in consumers])
+                model.add_max_equality(
+                    sent, [self.apart[self.producer[tensor], c] for c in consumers]
+                )
 
     def _both(self, one: cp_model.IntVar, other: cp_model.IntVar) -> cp_model.IntVar:
         """Whether both hold."""
@@ -85,7 +94,8 @@ class Model:
 
     @property
     def rounding(self) -> float:
-        """Seconds or bytes that a schedule may cost above its objective, as durations and sizes are rounded down."""
+        """Seconds or bytes that a schedule may cost above its objective, as durations and sizes are
+        rounded down."""
         return (self.graph.num_ops + self.graph.num_tensors + 1) * self.unit
 
     def _hint_devices(self, placement: list[int]) -> None:
@@ -98,7 +108,8 @@ class Model:
             self.model.add_hint(sent, any(placement[c] != home for c in self.consumers[tensor]))
 
     def schedule(self, solver: cp_model.CpSolver) -> Schedule:
-        """The solver's schedule: of items that meet, those of no length come first, in topological order."""
+        """The solver's schedule: of items that meet, those of no length come first, in topological
+        order."""
         placement = [int(solver.value(x)) for x in self.on_second]
         rank = np.argsort(self.graph.topological_order).tolist()
         items = []
@@ -118,10 +129,11 @@ class Model:
 class RuntimeModel(Model):
     """Seconds of the last end. With ``phase.barriers`` it also says what a rendezvous implies.
 
-    A transfer stops both devices, so every op is over before it or starts after it, wherever the op runs. And at a
-    transfer the two devices may change their roles: whatever is needed later can be sent to the other side at that
-    moment, free of charge. So some best schedule has, between any two transfers, the more work on the first device;
-    there the first device never waits, its work is the running time, and a transfer's moment is the work it did before.
+    A transfer stops both devices, so every op is over before it or starts after it, wherever the op
+    runs. And at a transfer the two devices may change their roles: whatever is needed later can be
+    sent to the other side at that moment, free of charge. So some best schedule has, between any
+    two transfers, the more work on the first device; there the first device never waits, its work
+    is the running time, and a transfer's moment is the work it did before.
     """
 
     def __init__(self, instance: Instance, phase: Phase):
@@ -155,7 +167,9 @@ class RuntimeModel(Model):
         for intervals in devices:
             model.add_no_overlap(intervals)
         # Follows from the devices, but binds before they are chosen.
-        every = [model.new_fixed_size_interval_var(*span, "") for span in zip(self.moment, self.length)]
+        every = [
+            model.new_fixed_size_interval_var(*span, "") for span in zip(self.moment, self.length)
+        ]
         model.add_cumulative(every, [1] * graph.num_ops, 2)
         load = cp_model.LinearExpr.weighted_sum(self.on_second, self.length)
         model.add(self.makespan >= (horizon + 1) // 2)
@@ -168,7 +182,8 @@ class RuntimeModel(Model):
         model.minimize(self.makespan)
 
     def _add_barrier(self, tensor: int) -> None:
-        """Adds that each op is before the sending of the tensor or after it; what came before takes no longer."""
+        """Adds that each op is before the sending of the tensor or after it; what came before takes
+        no longer."""
         model, sent, moment = self.model, self.sent[tensor], self.transfer[tensor]
         sides: tuple[list, list] = ([], [])
         for op, x in enumerate(self.on_second):
@@ -196,7 +211,11 @@ class RuntimeModel(Model):
 
     def hint(self, start: Schedule) -> None:
         """Gives `start` to the solver, and its end as a limit."""
-        placement = self._barred(start) if self.barriers else (start.placement ^ start.placement[0]).tolist()
+        placement = (
+            self._barred(start)
+            if self.barriers
+            else (start.placement ^ start.placement[0]).tolist()
+        )
         self._hint_devices(placement)
         clock = [0, 0]
         for what, target in start.order.tolist():

@@ -1,12 +1,13 @@
 """The decoder: from a chromosome to a schedule and its costs (REGAL, Appendix A.2), compiled.
 
-A chromosome of o ops, t tensors and d devices has three parts, one after the other: o d affinities (op-major), o op
-priorities, t d transfer priorities (tensor-major). An op goes to the device of its largest affinity, the first of
-equals. A tensor is sent once to every other device that uses it. Ops and transfers are then sorted topologically; among
-those ready the one of highest priority goes first, ops before transfers and lower numbers first among equals.
+A chromosome of o ops, t tensors and d devices has three parts, one after the other: o d affinities
+(op-major), o op priorities, t d transfer priorities (tensor-major). An op goes to the device of its
+largest affinity, the first of equals. A tensor is sent once to every other device that uses it. Ops
+and transfers are then sorted topologically; among those ready the one of highest priority goes
+first, ops before transfers and lower numbers first among equals.
 
-Item i < o is op i; item o + tensor d + device is a transfer. With that numbering the priority of item i stands at
-chromosome[o d + i].
+Item i < o is op i; item o + tensor d + device is a transfer. With that numbering the priority of
+item i stands at chromosome[o d + i].
 """
 
 from typing import NamedTuple
@@ -20,10 +21,12 @@ from learned_mapping.regal.schedule import RUN_OP, Schedule
 
 
 class Workspace(NamedTuple):
-    """The arrays of a graph that `evaluate` reads, and its scratch, made once per search. I = N + M d items.
+    """The arrays of a graph that `evaluate` reads, and its scratch, made once per search. I = N + M
+    d items.
 
-    After a call, `order[:steps]` holds the items. An item's edges are the uses it serves: of an op's outputs, or of the
-    tensor that is sent. Indices are unsigned: compiled code need not ask whether they count from the end.
+    After a call, `order[:steps]` holds the items. An item's edges are the uses it serves: of an
+    op's outputs, or of the tensor that is sent. Indices are unsigned: compiled code need not ask
+    whether they count from the end.
     """
 
     first: np.ndarray  # [I] uint32, the first edge of each item
@@ -33,10 +36,12 @@ class Workspace(NamedTuple):
     owner: np.ndarray  # [I] uint32, the op itself, or the producer of what is sent
     target: np.ndarray  # [I] uint32, the device a transfer goes to
     seconds: np.ndarray  # [I] float64, 0 for transfers
-    arrivals: np.ndarray  # [I + 1] int32, what an item waits for: its inputs; for a transfer, the first use elsewhere
+    # [I + 1] int32, what an item waits for: its inputs; for a transfer, the first use elsewhere
+    arrivals: np.ndarray
     starts: np.ndarray  # [S] uint32, ops that wait for nothing
     placement: np.ndarray  # [N] uint32
-    waiting: np.ndarray  # [I + 1] int32, what each item waits for still; the last entry belongs to none
+    # [I + 1] int32, what each item waits for still; the last entry belongs to none
+    waiting: np.ndarray
     uses: np.ndarray  # [M d] int32, reads to come of each copy of a tensor
     arrival: np.ndarray  # [M d] float64, when each copy is complete, in seconds
     ready: np.ndarray  # [64] uint64, a bit for every bucket that holds an item
@@ -50,7 +55,8 @@ class Workspace(NamedTuple):
 
 
 BUCKETS = 4096
-"""Buckets of equal width over priorities from 0 to 1: as many as a search in two words of 64 bits can tell apart."""
+"""Buckets of equal width over priorities from 0 to 1: as many as a search in two words of 64 bits
+can tell apart."""
 
 
 def make_workspace(instance: Instance | Arrays) -> Workspace:
@@ -71,7 +77,8 @@ def make_workspace(instance: Instance | Arrays) -> Workspace:
         return np.concatenate([ops, np.repeat(sent, d)]).astype(dtype)
 
     return Workspace(
-        first=of_items(bounds[:-1], place), last=of_items(bounds[1:], place + np.diff(a.consumer_offsets)),
+        first=of_items(bounds[:-1], place),
+        last=of_items(bounds[1:], place + np.diff(a.consumer_offsets)),
         edge_op=a.consumers[a.consumer_offsets[tensor] + within].astype(np.uint32),
         edge_copy=(n + tensor * d).astype(np.uint32),
         owner=of_items(np.arange(n), a.tensor_producer),
@@ -79,11 +86,19 @@ def make_workspace(instance: Instance | Arrays) -> Workspace:
         seconds=of_items(a.seconds, np.zeros(m), np.float64),
         arrivals=np.append(of_items(inputs, np.ones(m)), 2**31 - 1).astype(np.int32),
         starts=np.flatnonzero(inputs == 0).astype(np.uint32),
-        placement=np.zeros(n, np.uint32), waiting=np.zeros(items + 1, np.int32), uses=np.zeros(m * d, np.int32),
-        arrival=np.zeros(m * d), ready=np.zeros(BUCKETS // 64, np.uint64), buckets=np.zeros(BUCKETS, np.uint32),
-        after=np.zeros(items, np.uint32), bucket=np.zeros(items, np.uint32), order=np.zeros(items, np.uint32),
-        clock=np.zeros(d), held=np.zeros(d, np.int64), peak=np.zeros(d, np.int64),
-    )  # fmt: skip
+        placement=np.zeros(n, np.uint32),
+        waiting=np.zeros(items + 1, np.int32),
+        uses=np.zeros(m * d, np.int32),
+        arrival=np.zeros(m * d),
+        ready=np.zeros(BUCKETS // 64, np.uint64),
+        buckets=np.zeros(BUCKETS, np.uint32),
+        after=np.zeros(items, np.uint32),
+        bucket=np.zeros(items, np.uint32),
+        order=np.zeros(items, np.uint32),
+        clock=np.zeros(d),
+        held=np.zeros(d, np.int64),
+        peak=np.zeros(d, np.int64),
+    )
 
 
 _ONE, _BITS = np.uint64(1), np.uint64(63)
@@ -91,7 +106,8 @@ _ONE, _BITS = np.uint64(1), np.uint64(63)
 
 @numba.njit(cache=True, forceinline=True)
 def _push(work, priority, words, item):
-    """Adds an item, a uint64; returns `words` with the bit of its word, of those that have one, set.
+    """Adds an item, a uint64; returns `words` with the bit of its word, of those that have one,
+    set.
 
     The items of a bucket are a list in the order in which they go; few buckets hold more than one.
     """
@@ -101,7 +117,9 @@ def _push(work, priority, words, item):
     if work.ready[word] & bit:
         key = priority[item]
         before, behind = end, np.uint64(buckets[bucket])
-        while behind < end and (priority[behind] > key or (priority[behind] == key and behind < item)):
+        while behind < end and (
+            priority[behind] > key or (priority[behind] == key and behind < item)
+        ):
             before, behind = behind, np.uint64(after[behind])
         after[item] = behind
         if before < end:
@@ -125,7 +143,8 @@ def device_of(chromosome, op, d):
 
 
 def _kernel(with_memory: bool):
-    """The decoder, compiled with or without the account of memory; what it does with time is the same code."""
+    """The decoder, compiled with or without the account of memory; what it does with time is the
+    same code."""
 
     @numba.njit(cache=True)
     def run(a: Arrays, chromosome, work: Workspace):
@@ -197,7 +216,10 @@ def _kernel(with_memory: bool):
                     for j in range(a.input_offsets[item], a.input_offsets[item + _ONE]):
                         tensor = a.inputs[j]
                         uses[tensor * d + device] -= 1
-                        kept = a.tensor_is_output[tensor] and placement[a.tensor_producer[tensor]] == device
+                        kept = (
+                            a.tensor_is_output[tensor]
+                            and placement[a.tensor_producer[tensor]] == device
+                        )
                         if uses[tensor * d + device] == 0 and not kept:
                             held[device] -= a.tensor_bytes[tensor]
                 else:
@@ -233,7 +255,8 @@ def _kernel(with_memory: bool):
 
 
 evaluate = _kernel(True)
-"""(arrays, chromosome [L], workspace) -> (makespan in seconds, peak in bytes, steps): decodes and simulates."""
+"""(arrays, chromosome [L], workspace) -> (makespan in seconds, peak in bytes, steps): decodes and
+simulates."""
 _time_alone = _kernel(False)
 """The same with a peak of 0, for running time where no schedule can pass the limit."""
 
@@ -258,12 +281,15 @@ def decode(instance: Instance, chromosome: np.ndarray) -> Schedule:
     n, d = instance.graph.num_ops, instance.pair.devices
     items = work.order[:steps].astype(np.int64)
     is_op = items < n
-    order = np.stack([np.where(is_op, items, (items - n) // d), np.where(is_op, RUN_OP, (items - n) % d)], axis=1)
+    order = np.stack(
+        [np.where(is_op, items, (items - n) // d), np.where(is_op, RUN_OP, (items - n) % d)], axis=1
+    )
     return Schedule.of(work.placement, order, d).on(instance.graph, instance.pair)
 
 
 def encode(instance: Instance, schedule: Schedule) -> np.ndarray:
-    """A chromosome that decodes to `schedule`: affinity 1 for the device chosen, priorities falling along the order."""
+    """A chromosome that decodes to `schedule`: affinity 1 for the device chosen, priorities falling
+    along the order."""
     n, d = instance.graph.num_ops, instance.pair.devices
     chromosome = np.zeros(instance.chromosome_length)
     chromosome[np.arange(n) * d + schedule.placement] = 1.0

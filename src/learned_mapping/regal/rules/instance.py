@@ -1,4 +1,5 @@
-"""One scheduling problem: a graph, the devices, the objective; and its arrays as the compiled kernels take them."""
+"""One scheduling problem: a graph, the devices, the objective; and its arrays as the compiled
+kernels take them."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,17 +8,26 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.errors import InputError, expect_choice, expect_type
-from learned_mapping.hardware.device_pair import DevicePair, Simulation, check_pair, check_sizes, op_seconds, simulate
+from learned_mapping.hardware.device_pair import (
+    DevicePair,
+    Simulation,
+    check_pair,
+    check_sizes,
+    op_seconds,
+    simulate,
+)
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import Schedule
 
 OBJECTIVES = ("runtime", "memory")
 INFEASIBLE = 1e30
-"""Fitness of a schedule over the memory limit starts here, above anything a feasible one can cost (Appendix A.2)."""
+"""Fitness of a schedule over the memory limit starts here, above anything a feasible one can cost
+(Appendix A.2)."""
 
 
 class Arrays(NamedTuple):
-    """An `Instance` for compiled code. N ops, M tensors, E uses, d devices. Offsets index the array that follows."""
+    """An `Instance` for compiled code. N ops, M tensors, E uses, d devices. Offsets index the array
+    that follows."""
 
     seconds: np.ndarray  # [N] float64
     weight_bytes: np.ndarray  # [N] int64
@@ -35,7 +45,8 @@ class Arrays(NamedTuple):
     minimise_memory: bool
     memory_bytes: float
     counts_memory: bool
-    """False where the objective is running time and even all tensors and weights on one device keep the limit."""
+    """False where the objective is running time and even all tensors and weights on one device keep
+    the limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +54,14 @@ class Instance:
     """The graph to be scheduled, the devices, and the objective.
 
     Raises:
-      InputError: unknown objective, unusable devices, tensors too large to sum in 64 bits, ops with a chip or a group.
+      InputError: unknown objective, unusable devices, tensors too large to sum in 64 bits, ops with
+        a chip or a group.
     """
 
     graph: ComputationGraph
     pair: DevicePair = field(default_factory=DevicePair)
-    objective: str = "runtime"  # ``runtime`` (seconds) or ``memory`` (peak bytes of the fuller device).
+    # ``runtime`` (seconds) or ``memory`` (peak bytes of the fuller device).
+    objective: str = "runtime"
 
     def __post_init__(self):
         expect_type(self.graph, ComputationGraph, "graph")
@@ -63,7 +76,10 @@ class Instance:
     @property
     def chromosome_length(self) -> int:
         """o d affinities, o priorities, t d transfer priorities (Appendix A.2)."""
-        return self.graph.num_ops * (self.pair.devices + 1) + self.graph.num_tensors * self.pair.devices
+        return (
+            self.graph.num_ops * (self.pair.devices + 1)
+            + self.graph.num_tensors * self.pair.devices
+        )
 
     @property
     def cost_name(self) -> str:
@@ -87,7 +103,9 @@ class Instance:
             consumers=np.array(graph.edge_consumer, np.int32),
             input_offsets=np.searchsorted(graph.edge_consumer[by_consumer], ops).astype(np.int32),
             inputs=graph.edge_tensor[by_consumer].astype(np.int32),
-            output_offsets=np.searchsorted(graph.tensor_producer[by_producer], ops).astype(np.int32),
+            output_offsets=np.searchsorted(graph.tensor_producer[by_producer], ops).astype(
+                np.int32
+            ),
             outputs=by_producer.astype(np.int32),
             devices=int(pair.devices),
             free_transfers=pair.transfers == "free",
@@ -105,7 +123,8 @@ class Instance:
         return float(getattr(self.simulate(schedule), self.cost_name))
 
     def fitness(self, makespan_s: float, peak_bytes: int) -> float:
-        """The number that searches minimise: the objective, or `INFEASIBLE` and more past the limit."""
+        """The number that searches minimise: the objective, or `INFEASIBLE` and more past the
+        limit."""
         if peak_bytes > self.pair.memory_bytes:
             return INFEASIBLE * (peak_bytes / self.pair.memory_bytes)
         return float(makespan_s if self.objective == "runtime" else peak_bytes)

@@ -7,7 +7,8 @@ from learned_mapping.regal.rules.instance import Instance
 
 
 def levels(instance: Instance) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Per op: ops on the longest path to it and from it; seconds of the longest path from its start, and to its end."""
+    """Per op: ops on the longest path to it and from it; seconds of the longest path from its
+    start, and to its end."""
     graph = instance.graph
     position = np.argsort(graph.topological_order)
     edges = graph.op_edges[np.argsort(position[graph.op_edges[:, 0]], kind="stable")]
@@ -16,8 +17,14 @@ def levels(instance: Instance) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 
 @numba.njit(cache=True)
 def _longest_paths(edges, seconds):
-    """The longest paths of `levels`; edges [E, 2], those of earlier producers (in topological order) first."""
-    depth, height, up, down = np.zeros(len(seconds)), np.zeros(len(seconds)), seconds.copy(), seconds.copy()
+    """The longest paths of `levels`; edges [E, 2], those of earlier producers (in topological
+    order) first."""
+    depth, height, up, down = (
+        np.zeros(len(seconds)),
+        np.zeros(len(seconds)),
+        seconds.copy(),
+        seconds.copy(),
+    )
     for producer, consumer in edges:
         depth[consumer] = max(depth[consumer], depth[producer] + 1)
         down[consumer] = max(down[consumer], down[producer] + seconds[consumer])
@@ -34,21 +41,25 @@ def upward_rank(instance: Instance) -> np.ndarray:
 
 
 def slack(instance: Instance) -> np.ndarray:
-    """[N] in [0, 1]: by how much the longest path through each op is shorter than the longest of all, as a share."""
+    """[N] in [0, 1]: by how much the longest path through each op is shorter than the longest of
+    all, as a share."""
     _, _, up, down = levels(instance)
     through = up + down - instance.arrays.seconds
     return 1 - through / max(float(through.max()), 1e-300)
 
 
 def freed_bytes(instance: Instance) -> np.ndarray:
-    """[N] bytes that running an op gives back less those it takes: its share of each input, less its outputs.
+    """[N] bytes that running an op gives back less those it takes: its share of each input, less
+    its outputs.
 
     The users of a tensor share it equally; outputs of the graph are never given back.
     """
     graph = instance.graph
     share = graph.tensor_bytes / np.maximum(np.diff(graph.consumer_offsets), 1)
     share = np.where(graph.tensor_is_output, 0.0, share)
-    freed = np.bincount(graph.edge_consumer, weights=share[graph.edge_tensor], minlength=graph.num_ops)
+    freed = np.bincount(
+        graph.edge_consumer, weights=share[graph.edge_tensor], minlength=graph.num_ops
+    )
     return freed - graph.op_output_bytes
 
 

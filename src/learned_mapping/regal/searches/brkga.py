@@ -1,7 +1,9 @@
-"""A biased random-key genetic algorithm with its own Beta law for every entry of a mutant (REGAL, Section 2.2, A.2).
+"""A biased random-key genetic algorithm with its own Beta law for every entry of a mutant (REGAL,
+Section 2.2, A.2).
 
-A generation: the best `elites` chromosomes stay; `mutants` new ones are drawn; the rest are children of one elite and
-one other chromosome, each entry taken from the elite with probability `bias`. All is compiled, decoder included.
+A generation: the best `elites` chromosomes stay; `mutants` new ones are drawn; the rest are
+children of one elite and one other chromosome, each entry taken from the elite with probability
+`bias`. All is compiled, decoder included.
 """
 
 from collections.abc import Callable, Generator
@@ -20,7 +22,8 @@ from learned_mapping.regal.searches.random_numbers import Tables, cross, draw, t
 
 @dataclass(frozen=True)
 class BrkgaParameters:
-    """The paper prints none of these (Appendix A.2 calls its use standard); the defaults are a common choice."""
+    """The paper prints none of these (Appendix A.2 calls its use standard); the defaults are a
+    common choice."""
 
     population: int = 100  # Chromosomes in a generation.
     elite_fraction: float = 0.2  # Best share, which lives on.
@@ -34,7 +37,9 @@ class BrkgaParameters:
             if not 0 < getattr(self, name) < 1:
                 raise InputError("brkga", name, f"{getattr(self, name)} is outside (0, 1)")
         if self.elites + self.mutants >= self.population:
-            raise InputError("brkga", "mutant_fraction", "elites and mutants leave no room for children")
+            raise InputError(
+                "brkga", "mutant_fraction", "elites and mutants leave no room for children"
+            )
 
     @property
     def elites(self) -> int:
@@ -49,25 +54,28 @@ TUNED_BRKGA = {
     "runtime": BrkgaParameters(population=100, elite_fraction=0.2, mutant_fraction=0.05, bias=0.7),
     "memory": BrkgaParameters(population=100, elite_fraction=0.2, mutant_fraction=0.02, bias=0.6),
 }
-"""Parameters by objective, chosen on training graphs alone; `data/regal/tuning.json` is the record."""
+"""Parameters by objective, chosen on training graphs alone; `data/regal/tuning.json` is the
+record."""
 
 
 @dataclass(frozen=True)
 class MutantLaw:
-    """Beta(alpha_i, beta_i) for entry i of the chromosomes drawn at random, and which of them it feeds.
+    """Beta(alpha_i, beta_i) for entry i of the chromosomes drawn at random, and which of them it
+    feeds.
 
-    The paper learns laws for affinities and op priorities and feeds them to the mutants; transfer priorities stay
-    uniform (Section 2.2, Appendix A.2).
+    The paper learns laws for affinities and op priorities and feeds them to the mutants; transfer
+    priorities stay uniform (Section 2.2, Appendix A.2).
     """
 
     alpha: np.ndarray
-    """[L] float64 above 0; the first L entries of a chromosome follow the law, the others are uniform."""
+    """[L] float64 above 0; the first L entries of a chromosome follow the law, the others are
+    uniform."""
     beta: np.ndarray  # [L] float64 above 0.
     in_initial: bool = True  # Whether the initial population is drawn from the law too.
     mutant_share: float = 1.0  # Share of the mutants drawn from the law; the others are uniform.
     turns: tuple[float, ...] = (1.0,)
-    """Factors on how far alpha and beta are from 1, which the chromosomes drawn take in turn: a law that is now weak
-    and now strong serves graphs it suits little and much."""
+    """Factors on how far alpha and beta are from 1, which the chromosomes drawn take in turn: a law
+    that is now weak and now strong serves graphs it suits little and much."""
 
     def __post_init__(self):
         for name in ("alpha", "beta"):
@@ -75,11 +83,15 @@ class MutantLaw:
             if values.ndim != 1 or not np.all(np.isfinite(values) & (values > 0)):
                 raise InputError("law", name, "expected a vector of finite numbers above 0")
         if len(self.alpha) != len(self.beta):
-            raise InputError("law", "beta", f"{len(self.beta)} entries, alpha has {len(self.alpha)}")
+            raise InputError(
+                "law", "beta", f"{len(self.beta)} entries, alpha has {len(self.alpha)}"
+            )
         if not 0 <= self.mutant_share <= 1:
             raise InputError("law", "mutant_share", f"{self.mutant_share} is outside [0, 1]")
         if not self.turns or not all(np.isfinite(turn) and turn >= 0 for turn in self.turns):
-            raise InputError("law", "turns", f"expected finite factors of at least 0, got {self.turns}")
+            raise InputError(
+                "law", "turns", f"expected finite factors of at least 0, got {self.turns}"
+            )
         if not (self.by_turn("alpha") > 0).all() or not (self.by_turn("beta") > 0).all():
             raise InputError("law", "turns", f"{self.turns} take alpha or beta to 0 or below")
 
@@ -101,7 +113,8 @@ class Population(NamedTuple):
 
     chromosomes: np.ndarray  # [2, P, L] float64
     fitness: np.ndarray  # [2, P] float64, seconds or bytes
-    ranks: np.ndarray  # [P] int64: sorts the present buffer, best first and the earlier first among equals
+    # [P] int64: sorts the present buffer, best first and the earlier first among equals
+    ranks: np.ndarray
     present: int  # The buffer of this generation
 
     def ranked(self, count: int) -> np.ndarray:
@@ -127,12 +140,20 @@ def draw_and_score(a: Arrays, work: Workspace, rng, chromosomes, fitness, tables
 
 
 @numba.njit(cache=True)
-def _evolve(a: Arrays, work: Workspace, rng, population: Population, shares: Shares, tables: Tables, best):
-    """Runs one generation per entry of `best`, which receives the best fitness; returns the buffer of the last one.
+def _evolve(
+    a: Arrays, work: Workspace, rng, population: Population, shares: Shares, tables: Tables, best
+):
+    """Runs one generation per entry of `best`, which receives the best fitness; returns the buffer
+    of the last one.
 
     The laws of `tables` are taken in turn in every generation.
     """
-    fitness, ranks, now, elites = population.fitness, population.ranks, population.present, shares.elites
+    fitness, ranks, now, elites = (
+        population.fitness,
+        population.ranks,
+        population.present,
+        shares.elites,
+    )
     size = population.chromosomes.shape[1]
     for generation in range(len(best)):
         old, new = population.chromosomes[now], population.chromosomes[1 - now]
@@ -170,18 +191,28 @@ def populations(
       scored: only so many of the initial population are drawn and scored; all where None.
 
     Yields:
-      The population, whose arrays the next one overwrites, and [G] the best fitness of each generation since the last.
+      The population, whose arrays the next one overwrites, and [G] the best fitness of each
+      generation since the last.
     """
-    a, work, length, size = instance.arrays, make_workspace(instance), instance.chromosome_length, parameters.population
+    a, work, length, size = (
+        instance.arrays,
+        make_workspace(instance),
+        instance.chromosome_length,
+        parameters.population,
+    )
     tables = tables_of(law)
     entries = tables.rows.shape[1]
     if entries > length:
         raise InputError("law", "alpha", f"{entries} entries, a chromosome has {length}")
     lawful = round(parameters.mutants * law.mutant_share) if law is not None else 0
     shares = Shares(parameters.elites, parameters.mutants, lawful, parameters.bias)
-    now = Population(np.zeros((2, size, length)), np.full((2, size), np.inf), np.zeros(size, np.int64), 0)
+    now = Population(
+        np.zeros((2, size, length)), np.full((2, size), np.inf), np.zeros(size, np.int64), 0
+    )
     initial = entries if law is not None and law.in_initial else 0
-    draw_and_score(a, work, rng, now.chromosomes[0, :scored], now.fitness[0, :scored], tables, initial)
+    draw_and_score(
+        a, work, rng, now.chromosomes[0, :scored], now.fitness[0, :scored], tables, initial
+    )
     now.ranks[:] = np.argsort(now.fitness[0], kind="mergesort")
     best = now.fitness[0, now.ranks[:1]]
     while True:
@@ -200,14 +231,17 @@ def brkga(
     """The best chromosome found; one sample of the budget is one decoded and simulated chromosome.
 
     Args:
-      budget: when to stop; in samples, whole generations that fit are run. Records the fitness of every generation.
+      budget: when to stop; in samples, whole generations that fit are run. Records the fitness of
+        every generation.
       law: Beta laws of the random chromosomes; uniform where None.
 
     Returns:
       [L] float64, the best chromosome.
     """
     size, fresh = parameters.population, parameters.population - parameters.elites
-    scored = size if budget.remaining_samples is None else max(1, min(size, budget.remaining_samples))
+    scored = (
+        size if budget.remaining_samples is None else max(1, min(size, budget.remaining_samples))
+    )
     evolution = populations(instance, rng, parameters, law, scored)
     now, best = next(evolution)
     budget.record(best[0], scored, better=float.__lt__)
@@ -228,9 +262,9 @@ def in_chunks(
     samples: int = 1,
     sizes: tuple[int, int] = (10, 100_000),
 ) -> None:
-    """Calls ``run(least, values)``, which fills in the least fitness after each of so many steps, until the budget is
-    spent; a step is so many `samples`. Chunks last about a twentieth of a second: short against any limit in seconds,
-    long against a call."""
+    """Calls ``run(least, values)``, which fills in the least fitness after each of so many steps,
+    until the budget is spent; a step is so many `samples`. Chunks last about a twentieth of a
+    second: short against any limit in seconds, long against a call."""
     chunk = sizes[0]
     while not budget.spent():
         left, before = budget.remaining_samples, budget.seconds
@@ -241,4 +275,6 @@ def in_chunks(
         least = values[-1]
         for value in values:
             budget.record(value, samples, better=float.__lt__)
-        chunk = max(sizes[0], min(sizes[1], int(len(values) * 0.05 / max(budget.seconds - before, 1e-6))))
+        chunk = max(
+            sizes[0], min(sizes[1], int(len(values) * 0.05 / max(budget.seconds - before, 1e-6)))
+        )

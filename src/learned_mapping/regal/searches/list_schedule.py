@@ -1,4 +1,5 @@
-"""Schedules by rule, one pass and no search: depth first after graph partitioning, and list scheduling."""
+"""Schedules by rule, one pass and no search: depth first after graph partitioning, and list
+scheduling."""
 
 import heapq
 
@@ -12,16 +13,18 @@ from learned_mapping.regal.searches.partition import Adjacency, partition
 
 
 def gp_dfs(instance: Instance, rng: np.random.Generator) -> Schedule:
-    """Graph partitioning for the devices, depth first for the order (REGAL, Section 3.2, baseline 1).
+    """Graph partitioning for the devices, depth first for the order (REGAL, Section 3.2, baseline
+    1).
 
-    Parts are balanced by what the objective counts, seconds or bytes, at the smallest cut found; a cut edge weighs its
-    bytes, and one unit of its own because every transfer costs a rendezvous.
+    Parts are balanced by what the objective counts, seconds or bytes, at the smallest cut found; a
+    cut edge weighs its bytes, and one unit of its own because every transfer costs a rendezvous.
     """
     return depth_first(instance, _partition(instance, rng))
 
 
 def gp_list(instance: Instance, rng: np.random.Generator) -> Schedule:
-    """Graph partitioning for the devices, then critical-path order; a tensor is sent as soon as its rank allows.
+    """Graph partitioning for the devices, then critical-path order; a tensor is sent as soon as its
+    rank allows.
 
     The counterpart of `gp_dfs` for running time: the paper has no such baseline.
     """
@@ -33,13 +36,19 @@ def gp_list(instance: Instance, rng: np.random.Generator) -> Schedule:
     priority = chromosome[graph.num_ops * d :]
     priority[: graph.num_ops] = rank
     transfers = priority[graph.num_ops :].reshape(graph.num_tensors, d)
-    np.maximum.at(transfers, (graph.edge_tensor, side[graph.edge_consumer]), rank[graph.edge_consumer])
+    np.maximum.at(
+        transfers, (graph.edge_tensor, side[graph.edge_consumer]), rank[graph.edge_consumer]
+    )
     return decode(instance, chromosome)
 
 
 def _partition(instance: Instance, rng: np.random.Generator) -> np.ndarray:
     graph, seconds = instance.graph, instance.arrays.seconds
-    weight = seconds if instance.objective == "runtime" else graph.op_output_bytes + graph.op_weight_bytes
+    weight = (
+        seconds
+        if instance.objective == "runtime"
+        else graph.op_output_bytes + graph.op_weight_bytes
+    )
     adjacency: Adjacency = [{} for _ in range(graph.num_ops)]
     mean = (float(graph.tensor_bytes.mean()) if graph.num_tensors else 0.0) or 1.0
     for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):
@@ -65,7 +74,10 @@ class _Steps:
         """Adds `op`; returns the ops that it was the last to hold up."""
         graph, device = self.instance.graph, int(self.placement[op])
         for tensor in self.inputs[op]:
-            if self.placement[graph.tensor_producer[tensor]] != device and (tensor, device) not in self.sent:
+            if (
+                self.placement[graph.tensor_producer[tensor]] != device
+                and (tensor, device) not in self.sent
+            ):
                 self.sent.add((tensor, device))
                 self.order.append((tensor, device))
         self.order.append((op, RUN_OP))
@@ -89,14 +101,15 @@ class _Steps:
 def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
     """Post-order from the sinks: all an op needs, then the op, so that tensors live briefly.
 
-    Inputs are visited heaviest ancestry first, as memory-minimising compilers do. A transfer comes right before the
-    first op that needs it.
+    Inputs are visited heaviest ancestry first, as memory-minimising compilers do. A transfer comes
+    right before the first op that needs it.
     """
     graph, steps = instance.graph, _Steps(instance, placement)
     ancestry, inputs = graph.op_output_bytes.astype(float).tolist(), steps.inputs
     for op in graph.topological_order.tolist():
         producers = {int(graph.tensor_producer[t]) for t in inputs[op]}
-        ancestry[op] += sum(ancestry[p] for p in producers)  # once a path: Python's floats end at infinity, in silence
+        # once a path: Python's floats end at infinity, in silence
+        ancestry[op] += sum(ancestry[p] for p in producers)
     for tensors in inputs:
         tensors.sort(key=lambda t: (-ancestry[graph.tensor_producer[t]], t))
     opened, done = np.zeros((2, graph.num_ops), bool)
@@ -116,14 +129,16 @@ def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
 
 
 def list_scheduler(instance: Instance) -> Schedule:
-    """Critical-path list scheduling for running time; the least growth of the peak, greedily, for memory."""
+    """Critical-path list scheduling for running time; the least growth of the peak, greedily, for
+    memory."""
     return _critical_path(instance) if instance.objective == "runtime" else _least_memory(instance)
 
 
 def _critical_path(instance: Instance) -> Schedule:
     """The ready op with the longest path to the end goes to the device where it finishes first.
 
-    Upward ranks as in HEFT (Topcuoglu et al. 2002). Equal finishes go where fewer inputs have to be sent.
+    Upward ranks as in HEFT (Topcuoglu et al. 2002). Equal finishes go where fewer inputs have to be
+    sent.
     """
     graph, a, d = instance.graph, instance.arrays, instance.pair.devices
     rank, placement = upward_rank(instance), np.full(graph.num_ops, -1)
@@ -154,9 +169,11 @@ def _critical_path(instance: Instance) -> Schedule:
 
 
 def _least_memory(instance: Instance) -> Schedule:
-    """The choice, among all ready ops and devices, that raises the peak least, then leaves the least memory held.
+    """The choice, among all ready ops and devices, that raises the peak least, then leaves the
+    least memory held.
 
-    Tensors count as freed once all their users have run; copies on the other device, from their transfer on.
+    Tensors count as freed once all their users have run; copies on the other device, from their
+    transfer on.
     """
     graph, d = instance.graph, instance.pair.devices
     size, weights = graph.tensor_bytes, graph.op_weight_bytes
@@ -166,7 +183,12 @@ def _least_memory(instance: Instance) -> Schedule:
     to_come = np.diff(graph.consumer_offsets).astype(np.int64)
     held, peak = np.zeros((2, d), np.int64)
     copies: dict[int, set[int]] = {}
-    depth = {op: i for i, op in enumerate(depth_first(instance, np.zeros(graph.num_ops, int)).order[:, 0].tolist())}
+    depth = {
+        op: i
+        for i, op in enumerate(
+            depth_first(instance, np.zeros(graph.num_ops, int)).order[:, 0].tolist()
+        )
+    }
     while ready:
         options = []
         # The first few in depth-first order: trying every ready op is quadratic and hardly better.
@@ -174,7 +196,11 @@ def _least_memory(instance: Instance) -> Schedule:
             for device in range(d):
                 fetched = sum(int(size[t]) for t in inputs[op] if device not in copies[t])
                 during = held[device] + fetched + int(graph.op_output_bytes[op]) + int(weights[op])
-                freed = sum(int(size[t]) for t in inputs[op] if to_come[t] == 1 and not graph.tensor_is_output[t])
+                freed = sum(
+                    int(size[t])
+                    for t in inputs[op]
+                    if to_come[t] == 1 and not graph.tensor_is_output[t]
+                )
                 raised = max(int(during) - int(max(peak)), 0)
                 left = int(during) - freed - int(held[device])
                 options.append((raised, left, int(during), depth[op], device, op))

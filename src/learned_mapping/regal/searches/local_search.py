@@ -1,4 +1,5 @@
-"""Random search and local search over chromosomes, compiled, with the decoder BRKGA uses (REGAL, Section 3.2)."""
+"""Random search and local search over chromosomes, compiled, with the decoder BRKGA uses (REGAL,
+Section 3.2)."""
 
 from dataclasses import dataclass
 
@@ -15,16 +16,22 @@ from learned_mapping.regal.searches.random_numbers import Tables, draw
 
 @dataclass(frozen=True)
 class LocalSearchParameters:
-    """The way to draw neighbours. The paper says only that it "starts with a random solution and greedily improves"."""
+    """The way to draw neighbours. The paper says only that it "starts with a random solution and
+    greedily improves"."""
 
     device_share: float = 0.3  # Probability of a move that sends one op to another device.
     cluster_share: float = 0.3
-    """Probability of a move that sends an op and some of its neighbourhood to one device; the rest of the moves redraw
-    the priority of one op or transfer."""
-    cluster_ops: int = 32  # Most ops of a cluster move; the size is drawn log-uniformly from 2 to this.
+    """Probability of a move that sends an op and some of its neighbourhood to one device; the rest
+    of the moves redraw the priority of one op or transfer."""
+    # Most ops of a cluster move; the size is drawn log-uniformly from 2 to this.
+    cluster_ops: int = 32
 
     def __post_init__(self):
-        if not (self.device_share >= 0 and self.cluster_share >= 0 and self.device_share + self.cluster_share <= 1):
+        if not (
+            self.device_share >= 0
+            and self.cluster_share >= 0
+            and self.device_share + self.cluster_share <= 1
+        ):
             fault = "the shares of moves must be at least 0, at most 1 together"
             raise InputError("local-search", "device_share", fault)
         if self.cluster_ops < 2:
@@ -40,7 +47,8 @@ TUNED_LOCAL_SEARCH = {
 
 @numba.njit(cache=True)
 def _sample(a: Arrays, work: Workspace, rng, best, trial, fitness, tables: Tables, drawn, values):
-    """Scores one chromosome drawn by the tables per entry of `values`, which receives the best so far; returns it.
+    """Scores one chromosome drawn by the tables per entry of `values`, which receives the best so
+    far; returns it.
 
     The laws of `tables` are taken in turn, `drawn` chromosomes having been drawn before.
     """
@@ -56,7 +64,8 @@ def _sample(a: Arrays, work: Workspace, rng, best, trial, fitness, tables: Table
 
 @numba.njit(cache=True)
 def _neighbour(a: Arrays, rng, op):
-    """An op that shares a tensor with `op`, drawn at random: one producing its input or one using its output."""
+    """An op that shares a tensor with `op`, drawn at random: one producing its input or one using
+    its output."""
     inputs = a.input_offsets[op + 1] - a.input_offsets[op]
     outputs = a.output_offsets[op + 1] - a.output_offsets[op]
     pick = int(rng.random() * (inputs + outputs))
@@ -72,7 +81,8 @@ def _neighbour(a: Arrays, rng, op):
 
 @numba.njit(cache=True)
 def _item(chromosome, a: Arrays, rng, op):
-    """A random op or transfer; `op` instead of a transfer the placement has no need for, which would change nothing."""
+    """A random op or transfer; `op` instead of a transfer the placement has no need for, which
+    would change nothing."""
     n, d, m = a.seconds.shape[0], a.devices, a.tensor_bytes.shape[0]
     tensor = int(rng.random() * (n + m)) - n
     if tensor < 0:
@@ -86,7 +96,17 @@ def _item(chromosome, a: Arrays, rng, op):
 
 
 @numba.njit(cache=True)
-def _climb(a: Arrays, work: Workspace, rng, chromosome, fitness, device_share, cluster_share, cluster_ops, values):
+def _climb(
+    a: Arrays,
+    work: Workspace,
+    rng,
+    chromosome,
+    fitness,
+    device_share,
+    cluster_share,
+    cluster_ops,
+    values,
+):
     """Tries one neighbour per entry of `values`, keeps those no worse; returns the fitness."""
     n, d = a.seconds.shape[0], a.devices
     changed, old = np.zeros(cluster_ops * d + 1, np.int64), np.zeros(cluster_ops * d + 1)
@@ -122,7 +142,8 @@ def random_search(
 ) -> np.ndarray:
     """The best of random chromosomes; one sample of the budget is one of them. Returns [L] float64.
 
-    Uniform ones, or drawn from `law`: instance-dependent random search (REGAL, Section 3.2, baseline 6).
+    Uniform ones, or drawn from `law`: instance-dependent random search (REGAL, Section 3.2,
+      baseline 6).
     """
     a, work, tables = instance.arrays, make_workspace(instance), tables_of(law)
     best, trial = np.zeros((2, instance.chromosome_length))
@@ -142,7 +163,8 @@ def local_search(
     parameters: LocalSearchParameters = LocalSearchParameters(),
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Hill climbing that keeps every neighbour no worse; one sample of the budget is one neighbour tried.
+    """Hill climbing that keeps every neighbour no worse; one sample of the budget is one neighbour
+    tried.
 
     Args:
       parameters: how neighbours are drawn.
@@ -152,12 +174,16 @@ def local_search(
       [L] float64, the last chromosome, which is the best.
     """
     p, a, work = parameters, instance.arrays, make_workspace(instance)
-    chromosome = rng.random(instance.chromosome_length) if start is None else np.array(start, np.float64)
+    chromosome = (
+        rng.random(instance.chromosome_length) if start is None else np.array(start, np.float64)
+    )
     fitness = fitness_of(a, chromosome, work)
     budget.record(fitness, better=float.__lt__)
 
     def climb(least: float, values: np.ndarray) -> None:
-        _climb(a, work, rng, chromosome, least, p.device_share, p.cluster_share, p.cluster_ops, values)
+        _climb(
+            a, work, rng, chromosome, least, p.device_share, p.cluster_share, p.cluster_ops, values
+        )
 
     in_chunks(budget, fitness, climb)
     return chromosome

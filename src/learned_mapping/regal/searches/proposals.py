@@ -1,8 +1,9 @@
-"""Proposal distributions of mutants, Beta laws: one for all graphs, a hand-made one, or a learner's logits over bins.
+"""Proposal distributions of mutants, Beta laws: one for all graphs, a hand-made one, or a learner's
+logits over bins.
 
-A learner gives, for each op and each of its d + 1 entries of a chromosome (d affinities and a priority), two
-categorical laws over `BINS`: one for alpha, one for beta (REGAL, Section 2.3). The paper samples both once for each
-run; the mean of each is a variant here.
+A learner gives, for each op and each of its d + 1 entries of a chromosome (d affinities and a
+priority), two categorical laws over `BINS`: one for alpha, one for beta (REGAL, Section 2.3). The
+paper samples both once for each run; the mean of each is a variant here.
 """
 
 import functools
@@ -16,14 +17,16 @@ from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.rules.levels import freed_bytes, rank_share, slack, upward_rank
 from learned_mapping.regal.searches.brkga import MutantLaw
 
-BINS = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)  # Values of alpha and of beta to choose from; the paper prints none.
+# Values of alpha and of beta to choose from; the paper prints none.
+BINS = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 
 
 def law_of(parameters: np.ndarray, *, priorities: bool = True, **options: object) -> MutantLaw:
     """A law from its parts.
 
     Args:
-      parameters: [N, d + 1, 2] alpha and beta of each affinity and, last on the middle axis, of the priority.
+      parameters: [N, d + 1, 2] alpha and beta of each affinity and, last on the middle axis, of the
+        priority.
       priorities: whether priorities follow them or are uniform.
       options: of `MutantLaw`.
     """
@@ -32,7 +35,9 @@ def law_of(parameters: np.ndarray, *, priorities: bool = True, **options: object
     return MutantLaw(both[:, 0].copy(), both[:, 1].copy(), **options)
 
 
-def constant_law(instance: Instance, affinity: tuple[float, float], priority: tuple[float, float]) -> MutantLaw:
+def constant_law(
+    instance: Instance, affinity: tuple[float, float], priority: tuple[float, float]
+) -> MutantLaw:
     """One Beta for every affinity of device 0, mirrored for the others, and one for every priority.
 
     Args:
@@ -50,7 +55,8 @@ def _uniform(instance: Instance) -> np.ndarray:
 
 
 def spectral_law(instance: Instance, seen: Features, vector: str, strength: float) -> MutantLaw:
-    """Biases every op towards the side of a smooth vector on which it lies, halves (or d parts) holding equal cost.
+    """Biases every op towards the side of a smooth vector on which it lies, halves (or d parts)
+    holding equal cost.
 
     Args:
       vector: the column that holds the ranks, such as ``eigenvector_2``, the Fiedler vector.
@@ -64,19 +70,24 @@ def spectral_law(instance: Instance, seen: Features, vector: str, strength: floa
 
 
 RULES = ("freed", "height")
-"""The rules of `priority_law`: bytes an op frees (`levels.freed_bytes`); seconds of the longest path to the end."""
+"""The rules of `priority_law`: bytes an op frees (`levels.freed_bytes`); seconds of the longest
+path to the end."""
 FREED_LATE = "freed_late"
-"""One more, for peak memory: as ``freed``, but ops with slack wait, so that their outputs are held for less time."""
+"""One more, for peak memory: as ``freed``, but ops with slack wait, so that their outputs are held
+for less time."""
 LATE = 0.6  # Weight of the rank by slack in ``freed_late``, beside 1 for the rank by bytes freed.
 
 
-def priority_law(instance: Instance, rule: str, strength: float, base: MutantLaw | None = None) -> MutantLaw:
+def priority_law(
+    instance: Instance, rule: str, strength: float, base: MutantLaw | None = None
+) -> MutantLaw:
     """Biases every op's priority by its rank under a rule; nothing is learned.
 
     Args:
       instance: N ops.
       rule: of `RULES`, or `FREED_LATE`.
-      strength: the op of the highest rank has Beta(1 + strength, 1), that of the lowest Beta(1, 1 + strength).
+      strength: the op of the highest rank has Beta(1 + strength, 1), that of the lowest Beta(1, 1 +
+        strength).
       base: where the affinities come from; uniform where None.
     """
     rank = rank_share(upward_rank(instance) if rule == "height" else freed_bytes(instance))
@@ -85,19 +96,25 @@ def priority_law(instance: Instance, rule: str, strength: float, base: MutantLaw
     priority = np.stack([1 + strength * rank, 1 + strength * (1 - rank)], axis=1)
     base = law_of(_uniform(instance)) if base is None else base
     ops = instance.graph.num_ops * instance.pair.devices
-    alpha, beta = (np.concatenate([getattr(base, k)[:ops], priority[:, i]]) for i, k in enumerate(("alpha", "beta")))
+    alpha, beta = (
+        np.concatenate([getattr(base, k)[:ops], priority[:, i]])
+        for i, k in enumerate(("alpha", "beta"))
+    )
     return replace(base, alpha=alpha, beta=beta)
 
 
 def ordered_law(instance: Instance, law: MutantLaw, height: float, transfers: float) -> MutantLaw:
-    """The same affinities, the order by a rule: ops of the longest remaining path first, transfers before ops.
+    """The same affinities, the order by a rule: ops of the longest remaining path first, transfers
+    before ops.
 
-    Not the paper's, which leaves transfers uniform (Appendix A.2); chosen where validation graphs gain by it.
+    Not the paper's, which leaves transfers uniform (Appendix A.2); chosen where validation graphs
+    gain by it.
 
     Args:
       instance: N ops.
       law: where the affinities come from, at least [N d] entries.
-      height: strength of `priority_law`'s rule ``height``; at 0 priorities of ops stay as they are in `law`.
+      height: strength of `priority_law`'s rule ``height``; at 0 priorities of ops stay as they are
+        in `law`.
       transfers: every transfer's priority has Beta(1 + transfers, 1).
     """
     ops = instance.graph.num_ops * (instance.pair.devices + 1)
@@ -109,17 +126,22 @@ def ordered_law(instance: Instance, law: MutantLaw, height: float, transfers: fl
 
 
 def sample_bins(logits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """[N, d + 1, 2] int64: a bin of alpha and of beta drawn for every entry from logits [N, d + 1, 2, bins]."""
+    """[N, d + 1, 2] int64: a bin of alpha and of beta drawn for every entry from logits [N, d + 1,
+    2, bins]."""
     # The largest of logit plus Gumbel noise is a draw from the softmax.
     return np.argmax(logits + rng.gumbel(size=logits.shape), axis=-1)
 
 
-def sampled_law(logits: np.ndarray, rng: np.random.Generator, *, priorities: bool = True, **options) -> MutantLaw:
+def sampled_law(
+    logits: np.ndarray, rng: np.random.Generator, *, priorities: bool = True, **options
+) -> MutantLaw:
     """The law with bins drawn once, as the paper does (equation 1)."""
     return law_of(np.asarray(BINS)[sample_bins(logits, rng)], priorities=priorities, **options)
 
 
-def mean_law(logits: np.ndarray, *, strength: float = 1.0, priorities: bool = True, **options) -> MutantLaw:
+def mean_law(
+    logits: np.ndarray, *, strength: float = 1.0, priorities: bool = True, **options
+) -> MutantLaw:
     """The law with the mean of alpha and of beta; not the paper's.
 
     Args:
@@ -134,7 +156,8 @@ def mean_law(logits: np.ndarray, *, strength: float = 1.0, priorities: bool = Tr
 
 @functools.cache
 def larger_table() -> np.ndarray:
-    """[bins, bins, bins, bins] probability that X > Y, X ~ Beta(BINS[i], BINS[j]), Y ~ Beta(BINS[k], BINS[l])."""
+    """[bins, bins, bins, bins] probability that X > Y, X ~ Beta(BINS[i], BINS[j]), Y ~
+    Beta(BINS[k], BINS[l])."""
     from scipy.stats import beta
 
     edges = np.linspace(0, 1, 4001)

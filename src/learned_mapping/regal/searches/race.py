@@ -1,4 +1,5 @@
-"""A race of laws: a few chromosomes of each decide which one a search follows. It learns nothing."""
+"""A race of laws: a few chromosomes of each decide which one a search follows. It learns
+nothing."""
 
 from collections.abc import Sequence
 
@@ -16,10 +17,11 @@ DRAWN, JUDGED = 24, 4
 def race(
     instance: Instance, rng: np.random.Generator, budget: Budget, laws: Sequence[MutantLaw]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithms of costs [K, 3] by law, and the best chromosome [L] of all: of `DRAWN` chromosomes a law, the mean of
-    all, of the `JUDGED` best, which decides, and of the best one.
+    """Logarithms of costs [K, 3] by law, and the best chromosome [L] of all: of `DRAWN` chromosomes
+    a law, the mean of all, of the `JUDGED` best, which decides, and of the best one.
 
-    Each chromosome is a sample of the budget; a law that it does not suffice for has infinite costs.
+    Each chromosome is a sample of the budget; a law that it does not suffice for has infinite
+    costs.
     """
     a, work, least = instance.arrays, make_workspace(instance), np.inf
     best, drawn, trial = np.zeros((3, instance.chromosome_length))
@@ -27,7 +29,9 @@ def race(
     for place, law in enumerate(laws):
         tables, values = tables_of(law), []
         while len(values) < DRAWN and not budget.spent():
-            values.append(_sample(a, work, rng, drawn, trial, np.inf, tables, len(values), np.zeros(1)))
+            values.append(
+                _sample(a, work, rng, drawn, trial, np.inf, tables, len(values), np.zeros(1))
+            )
             budget.record(values[-1], better=float.__lt__)
             if values[-1] < least:
                 least, best = values[-1], drawn.copy()

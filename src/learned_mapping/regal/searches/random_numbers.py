@@ -1,13 +1,13 @@
 """Random numbers inside compiled searches, and draws from many Beta laws at once.
 
-A search is written once and compiled for NumPy's generators or for a cheap stream whose state is one integer:
-splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014), a counter and a mixing
-function, so that draws do not wait for each other, and a copy of one number goes back to a point in it. Its draws have
-53 bits, its coins 16.
+A search is written once and compiled for NumPy's generators or for a cheap stream whose state is
+one integer: splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+2014), a counter and a mixing function, so that draws do not wait for each other, and a copy of one
+number goes back to a point in it. Its draws have 53 bits, its coins 16.
 
-A search draws a million entries from a few hundred laws. By NumPy's gammas an entry costs about as much as decoding it;
-by a table of the law's quantiles it costs one uniform number and one linear interpolation. The table is the law to
-within `KOLMOGOROV`.
+A search draws a million entries from a few hundred laws. By NumPy's gammas an entry costs about as
+much as decoding it; by a table of the law's quantiles it costs one uniform number and one linear
+interpolation. The table is the law to within `KOLMOGOROV`.
 """
 
 from typing import NamedTuple
@@ -46,7 +46,11 @@ def _for_streams(of_stream):
 
     def decorate(of_generator):
         def chosen(*arguments):
-            streams = [arg for arg in arguments if isinstance(arg, types.Array) and arg.dtype == types.uint64]
+            streams = [
+                arg
+                for arg in arguments
+                if isinstance(arg, types.Array) and arg.dtype == types.uint64
+            ]
             return of_stream if streams else of_generator
 
         overload(of_generator, strict=False)(chosen)
@@ -95,13 +99,20 @@ def cross(child, elite, other, rng, bias):
         child[i] = ours if rng.random() < bias else theirs
 
 
-CELLS = 64  # Cells of equal probability in a table; the outermost two are halved again and again, towards the ends.
-HALVINGS = 8  # Of an outermost cell: beyond its last knot lies a probability of 1 / (CELLS 2^HALVINGS).
-KOLMOGOROV = 0.002  # Largest difference between the distribution of draws by a table and the law's, anywhere.
+# Cells of equal probability in a table; the outermost two are halved again and again, towards the
+# ends.
+CELLS = 64
+# Of an outermost cell: beyond its last knot lies a probability of 1 / (CELLS 2^HALVINGS).
+HALVINGS = 8
+# Largest difference between the distribution of draws by a table and the law's, anywhere.
+KOLMOGOROV = 0.002
 TABULATED = (0.5, 100.0)
-"""Alpha and beta of laws that have a table. Outside, draws are NumPy's: densities too steep for `ANGLES`."""
+"""Alpha and beta of laws that have a table. Outside, draws are NumPy's: densities too steep for
+`ANGLES`."""
 
-ANGLES = 256  # Cells of x = sin^2(angle) by which a density is summed: Beta's singular ends are regular in the angle.
+# Cells of x = sin^2(angle) by which a density is summed: Beta's singular ends are regular in the
+# angle.
+ANGLES = 256
 _MIDDLES = (np.arange(ANGLES) + 0.5) * (np.pi / 2 / ANGLES)
 _LOG_SIN, _LOG_COS = np.log(np.sin(_MIDDLES)), np.log(np.cos(_MIDDLES))
 _TAIL = 0.5 ** np.arange(HALVINGS, 0, -1) / CELLS
@@ -115,10 +126,12 @@ class Tables(NamedTuple):
 
     alpha: np.ndarray  # [K, L] float64, alpha of every entry of a chromosome, for each of K turns
     beta: np.ndarray  # [K, L] float64
-    rows: np.ndarray  # [K, L] int32, the row of `knots` that serves an entry, or `UNIFORM`, or `BY_NUMPY`
+    # [K, L] int32, the row of `knots` that serves an entry, or `UNIFORM`, or `BY_NUMPY`
+    rows: np.ndarray
     knots: np.ndarray
-    """[R, CELLS + 1 + 2 HALVINGS] float32 in [0, 1]: an end; the quantiles of 2^-k / CELLS, the largest k first, of
-    j / CELLS, of 1 - 2^-k / CELLS, the smallest k first; an end. An end is two steps beyond its neighbour."""
+    """[R, CELLS + 1 + 2 HALVINGS] float32 in [0, 1]: an end; the quantiles of 2^-k / CELLS, the
+    largest k first, of j / CELLS, of 1 - 2^-k / CELLS, the smallest k first; an end. An end is two
+    steps beyond its neighbour."""
 
 
 def tabulate(alpha: np.ndarray, beta: np.ndarray) -> Tables:
@@ -156,7 +169,9 @@ def _quantiles(alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
         mass[:, :1] *= 2 ** (2 * a - 1) / (2 * a)
         mass[:, -1:] *= 2 ** (2 * b - 1) / (2 * b)
         _invert(mass, a[:, 0], b[:, 0], _LEVELS, places)
-        knots[first : first + len(a), 1:-1] = np.sin(places[: len(a)] * np.float32(np.pi / 2 / ANGLES)) ** 2
+        knots[first : first + len(a), 1:-1] = (
+            np.sin(places[: len(a)] * np.float32(np.pi / 2 / ANGLES)) ** 2
+        )
     for end, last, before in ((0, 1, 2), (-1, -2, -3)):
         knots[:, end] = np.clip(3 * knots[:, last] - 2 * knots[:, before], 0.0, 1.0)
     return knots
@@ -166,8 +181,8 @@ def _quantiles(alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
 def _invert(mass, alpha, beta, levels, places):
     """Quantiles of `levels` [Q], counted in cells of the angle, into `places` [R, Q].
 
-    mass [R, ANGLES] of each cell of the angle, of any sum; alpha and beta [R] say how it lies in the outermost cells;
-    in the others it is spread evenly.
+    mass [R, ANGLES] of each cell of the angle, of any sum; alpha and beta [R] say how it lies in
+    the outermost cells; in the others it is spread evenly.
     """
     last = mass.shape[1] - 1
     for row in range(len(mass)):
@@ -202,14 +217,17 @@ def draw(chromosome, rng, tables, turn, entries):
                 low = knots[row, HALVINGS + cell]
                 chromosome[i] = low + (place - cell) * (knots[row, HALVINGS + cell + 1] - low)
             else:
-                chromosome[i] = _in_tail(knots[row] if cell == 0 else knots[row, ::-1], min(place, CELLS - place))
+                chromosome[i] = _in_tail(
+                    knots[row] if cell == 0 else knots[row, ::-1], min(place, CELLS - place)
+                )
     for i in range(entries, len(chromosome)):
         chromosome[i] = uniform(rng)
 
 
 @numba.njit(cache=True)
 def _in_tail(knots, share):
-    """The draw at a share of the first cell; in the last one, at a share from the end, with the knots reversed."""
+    """The draw at a share of the first cell; in the last one, at a share from the end, with the
+    knots reversed."""
     halvings = 0
     while share < 0.5 and halvings < HALVINGS:
         share *= 2

@@ -16,23 +16,37 @@ MUCH = 8.0  # An offset this many times as dear as the best so far is not looked
 
 
 @numba.njit(cache=True)
-def make_room(program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, p, rng) -> bool:
-    """`evict` for each part; False where one cannot be placed, or costs too much for what all gain."""
+def make_room(
+    program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, p, rng
+) -> bool:
+    """`evict` for each part; False where one cannot be placed, or costs too much for what all
+    gain."""
     edit = edits.facts[0]
     edit.cost_s = 0.0
     for i in range(edit.parts):
         load(program, state, inc, edits.wanted[edits.parts[i].first].buffer)
-        if not evict(program, state, inc, edits, i, p.noise, rng) or edit.gain_s < 0.5 * edit.cost_s:
+        if (
+            not evict(program, state, inc, edits, i, p.noise, rng)
+            or edit.gain_s < 0.5 * edit.cost_s
+        ):
             return False
     return edit.gain_s >= p.least * edit.cost_s
 
 
 @numba.njit(cache=True)
-def evict(program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, i: int, noise: float, rng) -> bool:
+def evict(
+    program: ProgramArrays,
+    state: GameState,
+    inc: Incumbent,
+    edits: Edits,
+    i: int,
+    noise: float,
+    rng,
+) -> bool:
     """Adds the drops of what stands in the way of part i at the cheapest offset.
 
-    The game stands before the part's first decision. Costs are blurred by exp(noise * normal). False where the tensor
-    cannot be copied in.
+    The game stands before the part's first decision. Costs are blurred by exp(noise * normal).
+    False where the tensor cannot be copied in.
     """
     edit, obstacles, part = edits.facts[0], edits.obstacles, edits.parts[i]
     b = edits.wanted[part.first].buffer
@@ -65,8 +79,11 @@ def evict(program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits
 
 
 @numba.njit(cache=True)
-def _copy_start(program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, b: int) -> int:
-    """The step a copy-in of b would start at, or -1; up to `COPIES_EVICTED` copies in its way are evicted for it."""
+def _copy_start(
+    program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, b: int
+) -> int:
+    """The step a copy-in of b would start at, or -1; up to `COPIES_EVICTED` copies in its way are
+    evicted for it."""
     buffer = program.buffers[b]
     remaining, free_from, count = buffer.demand_s, buffer.instruction, 0
     for u in range(buffer.instruction - 1, state.tensors[buffer.tensor].in_hbm_from - 1, -1):
@@ -100,9 +117,16 @@ def _covering_copy(program: ProgramArrays, inc: Incumbent, b: int, step: int) ->
 
 @numba.njit(cache=True)
 def _find_obstacles(
-    program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, b: int, start: int, end: int
+    program: ProgramArrays,
+    state: GameState,
+    inc: Incumbent,
+    edits: Edits,
+    b: int,
+    start: int,
+    end: int,
 ) -> int:
-    """Allocations of other tensors that the incumbent holds in [start, end], each once; returns how many."""
+    """Allocations of other tensors that the incumbent holds in [start, end], each once; returns how
+    many."""
     owner, count = program.buffers[b].tensor, 0
     for i in range(state.game[0].num_live):
         tensor = state.rectangles[state.live[i].rectangle].tensor
@@ -112,13 +136,20 @@ def _find_obstacles(
         r = state.steps[u].ended
         while r != NONE:
             if state.rectangles[r].tensor != owner:
-                count = _add(program, inc, edits, _latest_root(inc, state.rectangles[r].tensor, b), count)
+                count = _add(
+                    program, inc, edits, _latest_root(inc, state.rectangles[r].tensor, b), count
+                )
             r = state.rectangles[r].next
     for d in range(b, len(inc.moves)):
         if program.buffers[d].instruction > end + NEAR:
             break
         move = inc.moves[d]
-        if move.action != DROP and move.end >= move.start and move.start <= end and program.buffers[d].tensor != owner:
+        if (
+            move.action != DROP
+            and move.end >= move.start
+            and move.start <= end
+            and program.buffers[d].tensor != owner
+        ):
             count = _add(program, inc, edits, inc.root[d], count)
     for i in range(count):
         edits.mark[edits.obstacles[i].root] = 0

@@ -22,21 +22,29 @@ from learned_mapping.mmap.searches.edit_search.repeats import Repeats, draw_repe
 
 LOSS = 1e-12  # Of the possible saving: less is rounding.
 CHECK = 8
-"""Decisions after an edit's last before the first look whether the game is the incumbent's again; doubled each time."""
+"""Decisions after an edit's last before the first look whether the game is the incumbent's again;
+doubled each time."""
 COUNTS = 4
 PLAYED, BETTER, BY_TRIAL, UNDONE = range(COUNTS)
 
 TRIAL = record("left length around low high base_s")
-"""Edits that together may make up for what the first of them lost: edits until it is undone (0 where no trial is under
-way), edits that the next one gets, the place of its first edit, the decisions [low, high) that may differ from those
-before it, and the seconds saved then."""
+"""Edits that together may make up for what the first of them lost: edits until it is undone (0
+where no trial is under way), edits that the next one gets, the place of its first edit, the
+decisions [low, high) that may differ from those before it, and the seconds saved then."""
 
 
 @numba.njit(cache=True)
 def improve(
-    program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, repeats: Repeats, p, count: int,
-    counts: np.ndarray, rng,
-) -> None:  # fmt: skip
+    program: ProgramArrays,
+    state: GameState,
+    inc: Incumbent,
+    edits: Edits,
+    repeats: Repeats,
+    p,
+    count: int,
+    counts: np.ndarray,
+    rng,
+) -> None:
     """Draws and tries `count` edits.
 
     Args:
@@ -88,7 +96,8 @@ def _nearby(stride: int, rng) -> int:
 
 @numba.njit(cache=True)
 def _draw_place(trials: np.ndarray, place: int, num_buffers: int, p, rng) -> int:
-    """The buffer at or near which to edit next: around the trial under way, near the last one, or anywhere."""
+    """The buffer at or near which to edit next: around the trial under way, near the last one, or
+    anywhere."""
     trial = trials[0]
     if trial.left > 0:
         return (trial.around + _nearby(p.trial_stride, rng)) % num_buffers
@@ -121,10 +130,12 @@ def _allowance_s(trials: np.ndarray, unit_s: float, p, rng) -> float:
 def _try(
     program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, allowed_s: float, p, rng
 ) -> tuple[float, int, int]:
-    """Plays an edit until the game is the incumbent's again; it is the new incumbent if it loses no more than allowed.
+    """Plays an edit until the game is the incumbent's again; it is the new incumbent if it loses no
+    more than allowed.
 
     Returns:
-      Seconds gained, -inf where it is not accepted; and the range of decisions [low, high) that may have changed.
+      Seconds gained, -inf where it is not accepted; and the range of decisions [low, high) that may
+      have changed.
     """
     num_buffers, edit, wanted = len(inc.moves), edits.facts[0], edits.wanted
     first, last = num_buffers, 0
@@ -155,7 +166,12 @@ def _try(
         action = inc.moves[c].action
         if inc.want[c] != NONE:
             action = inc.want[c]
-        elif refill and action == DROP and first < c < last + p.refill_reach and kernel.evaluate(program, state) > 0:
+        elif (
+            refill
+            and action == DROP
+            and first < c < last + p.refill_reach
+            and kernel.evaluate(program, state) > 0
+        ):
             for bit, other in ((2, NO_COPY), (1, COPY)):
                 outcome = state.outcomes[other]
                 if outcome.legal != 0 and inc.legal[c] & bit == 0 and outcome.reward_s > 0:
@@ -175,7 +191,12 @@ def _try(
 
 @numba.njit(cache=True)
 def _accept(
-    inc: Incumbent, trials: np.ndarray, base: np.ndarray, place: int, tolerance_s: float, counts: np.ndarray
+    inc: Incumbent,
+    trials: np.ndarray,
+    base: np.ndarray,
+    place: int,
+    tolerance_s: float,
+    counts: np.ndarray,
 ) -> None:
     """Ends the trial where the edits since its start lose nothing, or begins one."""
     trial, count = trials[0], len(inc.moves)
@@ -194,7 +215,14 @@ def _accept(
 
 @numba.njit(cache=True)
 def _undo(
-    program: ProgramArrays, state: GameState, inc: Incumbent, edits: Edits, trials: np.ndarray, base, p, rng
+    program: ProgramArrays,
+    state: GameState,
+    inc: Incumbent,
+    edits: Edits,
+    trials: np.ndarray,
+    base,
+    p,
+    rng,
 ) -> None:
     """Replays the decisions that the trial changed as they were before it, actions `base` [B]."""
     trial = trials[0]

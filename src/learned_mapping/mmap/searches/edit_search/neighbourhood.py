@@ -1,7 +1,8 @@
-"""Edits of a game: a run of decisions redrawn, a tensor's uses redecided, or room made for a tensor that has none; what
-is decided elsewhere is taken over in `repeats`.
+"""Edits of a game: a run of decisions redrawn, a tensor's uses redecided, or room made for a tensor
+that has none; what is decided elsewhere is taken over in `repeats`.
 
-An edit is a list of decisions and the actions wanted for them. Everything else follows the incumbent.
+An edit is a list of decisions and the actions wanted for them. Everything else follows the
+incumbent.
 """
 
 from typing import NamedTuple
@@ -18,18 +19,22 @@ SEGMENT, TENSOR, REPEAT, EJECT, COMPLETE = range(5)
 KINDS = ("segment", "tensor", "repeat", "eject", "complete")  # Those from `EJECT` on make room.
 MOST = 96  # Decisions of an edit before others are evicted.
 NEAR = 50  # Buffers looked at for one to evict others for.
-SUBSETS = 64  # Subsets of an instruction's buffers that are looked at, drawn at random where there are more.
+# Subsets of an instruction's buffers that are looked at, drawn at random where there are more.
+SUBSETS = 64
 AHEAD = 20  # Instructions looked at for one to complete.
 BACK = 32  # Steps by which an edit may begin earlier than the use it is for.
 
 EDIT = record("kind place size parts last_step gain_s cost_s")
-"""Its kind, the buffer it is tried at, decisions wanted (0 where nothing could be drawn), tensors to make room for and
-the last step of their intervals, what the wanted placements save at most, what the evicted allocations saved."""
+"""Its kind, the buffer it is tried at, decisions wanted (0 where nothing could be drawn), tensors
+to make room for and the last step of their intervals, what the wanted placements save at most, what
+the evicted allocations saved."""
 WANTED = record("buffer action")
 PART = record("first last_step")
-"""A tensor to make room for: where its decisions begin among those wanted, and until when it is to stay."""
+"""A tensor to make room for: where its decisions begin among those wanted, and until when it is to
+stay."""
 OBSTACLE = record("offset top root cost_s")
-"""An allocation in the way: its bytes [offset, top), the decision that made it, and what all its uses save."""
+"""An allocation in the way: its bytes [offset, top), the decision that made it, and what all its
+uses save."""
 
 
 class Edits(NamedTuple):
@@ -71,7 +76,9 @@ def clear(edits: Edits, kind: int, place: int) -> None:
 
 
 @numba.njit(cache=True)
-def draw(program: ProgramArrays, inc: Incumbent, edits: Edits, kind: int, place: int, p, rng) -> None:
+def draw(
+    program: ProgramArrays, inc: Incumbent, edits: Edits, kind: int, place: int, p, rng
+) -> None:
     """Draws an edit at or near the buffer `place`; its size is 0 where there is nothing to gain."""
     edit = edits.facts[0]
     clear(edits, kind, place)
@@ -123,7 +130,8 @@ def _tensor(inc: Incumbent, edits: Edits, place: int, rng) -> None:
 
 @numba.njit(cache=True)
 def _without_place(program: ProgramArrays, inc: Incumbent, place: int) -> int:
-    """The next buffer from `place` on that is dropped though it or its tensor's later uses could save; or -1."""
+    """The next buffer from `place` on that is dropped though it or its tensor's later uses could
+    save; or -1."""
     for b in range(place, min(place + NEAR, len(inc.moves))):
         buffer = program.buffers[b]
         if inc.moves[b].action == DROP and 0 < buffer.bytes <= program.fast_bytes:
@@ -137,7 +145,8 @@ def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, b: int, rng) -> 
     """Adds, as a part, the uses of a tensor from b on that one allocation would serve.
 
     Returns:
-      What its dropped uses would save, each by itself, in seconds; and the last step of the allocation.
+      What its dropped uses would save, each by itself, in seconds; and the last step of the
+      allocation.
     """
     edit, buffer = edits.facts[0], program.buffers[b]
     action, stop = NO_COPY, 0.0
@@ -152,7 +161,12 @@ def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, b: int, rng) -> 
             end = min(buffer.instruction + 1 + int(rng.random() * 4), len(inc.placed) - 1)
     first, n, gain_s = edit.size, b, 0.0
     while n != NONE and edit.size < MOST:
-        if edit.size > first and buffer.is_output != 0 and action == COPY and program.buffers[n].instruction > end:
+        if (
+            edit.size > first
+            and buffer.is_output != 0
+            and action == COPY
+            and program.buffers[n].instruction > end
+        ):
             break
         if edit.size > first and buffer.is_output == 0:
             if rng.random() < stop:
@@ -170,13 +184,15 @@ def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, b: int, rng) -> 
 
 @numba.njit(cache=True)
 def marginal_s(program: ProgramArrays, inc: Incumbent, b: int) -> float:
-    """The seconds that placing b alone would save, given where its instruction's other buffers are in the incumbent."""
+    """The seconds that placing b alone would save, given where its instruction's other buffers are
+    in the incumbent."""
     return benefit_s(program, b, inc.placed[program.buffers[b].instruction])
 
 
 @numba.njit(cache=True)
 def _complete(program: ProgramArrays, inc: Incumbent, edits: Edits, place: int, rng) -> None:
-    """Places together what an instruction lacks of a subset that would make it faster, a part for each tensor."""
+    """Places together what an instruction lacks of a subset that would make it faster, a part for
+    each tensor."""
     edit, here = edits.facts[0], program.buffers[place].instruction
     for t in range(here, min(here + AHEAD, len(inc.placed))):
         start, placed = program.table_start[t], inc.placed[t]
@@ -208,7 +224,8 @@ def _complete(program: ProgramArrays, inc: Incumbent, edits: Edits, place: int, 
 
 @numba.njit(cache=True)
 def _dropped_before(program: ProgramArrays, inc: Incumbent, b: int) -> int:
-    """The earliest of the dropped uses of b's tensor right before b, not far back; b where there is none."""
+    """The earliest of the dropped uses of b's tensor right before b, not far back; b where there is
+    none."""
     n, first = inc.first_buffer[program.buffers[b].tensor], b
     while n != b:
         near = program.buffers[b].instruction - program.buffers[n].instruction <= BACK

@@ -1,8 +1,9 @@
 """Improves a game by random edits until the budget is spent.
 
-It starts at the game of `greedy_tuned`, redraws decisions, redecides tensors and makes room, plays an edit until the
-game is the incumbent's again, lets an edit lose a little if others make up for it, and keeps what is not worse. With
-`REPEATING` it also decides at one place like at another where the same buffers come.
+It starts at the game of `greedy_tuned`, redraws decisions, redecides tensors and makes room, plays
+an edit until the game is the incumbent's again, lets an edit lose a little if others make up for
+it, and keeps what is not worse. With `REPEATING` it also decides at one place like at another where
+the same buffers come.
 """
 
 from typing import NamedTuple
@@ -19,10 +20,12 @@ from learned_mapping.mmap.searches.search import Search
 
 
 class EditParameters(NamedTuple):
-    """Hyperparameters, chosen on programs outside Table 2; seven of these are among the sixty of Table 3.
+    """Hyperparameters, chosen on programs outside Table 2; seven of these are among the sixty of
+    Table 3.
 
-    They are the compiled mlperf_bert_batch_16, convnext_train_batch_32_bf16, fleet_mixture_of_experts,
-    densenet_train_batch_32, inference_densenet, inference_convnext and inference_shufflenet."""
+    They are the compiled mlperf_bert_batch_16, convnext_train_batch_32_bf16,
+    fleet_mixture_of_experts, densenet_train_batch_32, inference_densenet, inference_convnext and
+    inference_shufflenet."""
 
     length: int = 12  # Decisions of a segment, at most.
     deviation: float = 0.3  # Probability that a decision of a segment is redrawn.
@@ -30,16 +33,19 @@ class EditParameters(NamedTuple):
     together: float = 0.5  # Share of those that make room for all that an instruction lacks.
     tensors: float = 0.3  # Share of the others that redecide a tensor.
     noise: float = 0.3  # Blur of the costs of what is evicted.
-    least: float = 0.7  # An edit that makes room is played if it gains at least this share of what it costs.
+    # An edit that makes room is played if it gains at least this share of what it costs.
+    least: float = 0.7
     refill: float = 0.5  # Probability that an edit also places what has become legal by it.
     refill_reach: int = 200  # Decisions behind an edit's last up to which it does.
     stride: int = 100  # Most buffers between the places of two edits that follow each other.
     jump: float = 0.01  # Probability of a place anywhere in the program instead.
-    trial: float = 0.3  # Probability that an edit may lose a little, to be followed by others around it.
-    trial_loss: float = 5.0  # Mean of what it may lose, in shares of the possible saving over the number of buffers.
+    # Probability that an edit may lose a little, to be followed by others around it.
+    trial: float = 0.3
+    # Mean of what it may lose, in shares of the possible saving over the number of buffers.
+    trial_loss: float = 5.0
     trial_spread: float = 100.0
-    """Half of the trials may lose more: up to this many times as much, log-uniformly, the edits after them growing with
-    the root of it."""
+    """Half of the trials may lose more: up to this many times as much, log-uniformly, the edits
+    after them growing with the root of it."""
     trial_edits: int = 8  # Edits tried after it before it is undone.
     trial_stride: int = 40  # Most buffers between it and them.
     repeats: float = 0.0
@@ -50,16 +56,21 @@ PLAIN, REPEATING = EditParameters(), EditParameters(repeats=0.5)
 """The parameters of edit-search and of edit-search-repeats."""
 
 
-SKIPPED = 1088  # Normal numbers drawn ahead of the first edit: without them no stored run could be played again.
+# Normal numbers drawn ahead of the first edit: without them no stored run could be played again.
+SKIPPED = 1088
 START = 0.1  # Share of the budget after which `greedy_tuned` stops at the latest.
 CHUNK = 100  # Edits drawn between two looks at the budget, at most.
 CHUNK_SECONDS = 0.1
-REFRESH = 20  # Chunks between two replays of the whole incumbent, which note anew what is legal where.
+# Chunks between two replays of the whole incumbent, which note anew what is legal where.
+REFRESH = 20
 TOLERANCE = 1e-9
-"""The share of the possible saving above which a loss is an undone trial's fault: the best game is taken up again."""
+"""The share of the possible saving above which a loss is an undone trial's fault: the best game is
+taken up again."""
 
 
-def edit_search(search: Search, rng: np.random.Generator, parameters: EditParameters = PLAIN) -> None:
+def edit_search(
+    search: Search, rng: np.random.Generator, parameters: EditParameters = PLAIN
+) -> None:
     """Improves the game of the tuned threshold rule by edits."""
     greedy_tuned(search, share=START)
     EditSearch(search, rng, parameters).run()
@@ -68,7 +79,9 @@ def edit_search(search: Search, rng: np.random.Generator, parameters: EditParame
 class EditSearch:
     """The best game of a `Search`, improved; it has one, of which only the actions count."""
 
-    def __init__(self, search: Search, rng: np.random.Generator, parameters: EditParameters = PLAIN):
+    def __init__(
+        self, search: Search, rng: np.random.Generator, parameters: EditParameters = PLAIN
+    ):
         self.search, self.rng, self.parameters = search, rng, parameters
         rng.standard_normal(SKIPPED)
         program = search.game.program
@@ -103,13 +116,17 @@ class EditSearch:
             if limit is not None:
                 size = CHUNK  # nothing but the seed may decide
             else:
-                size = min(max(int(size * CHUNK_SECONDS / max(budget.seconds - began, 1e-3)), 10), CHUNK)
+                size = min(
+                    max(int(size * CHUNK_SECONDS / max(budget.seconds - began, 1e-3)), 10), CHUNK
+                )
             if self.saved_s < self.best_s - TOLERANCE * program.possible_saving_s:
                 self._begin()
             else:
                 self.action[:] = self.incumbent.moves["action"]
                 self.best_s = self.saved_s
-            budget.record(share(program, self.best_s), max(int(self.counts[:, PLAYED].sum()) - played, 1))
+            budget.record(
+                share(program, self.best_s), max(int(self.counts[:, PLAYED].sum()) - played, 1)
+            )
             chunks += 1
             if chunks % REFRESH == 0:
                 begin(program, state, self.incumbent, self.action)
