@@ -218,7 +218,7 @@ class PythonDecoder:
                         waiting[op] -= 1
                         if not waiting[op]:
                             heapq.heappush(heap, (-chromosome[2 * n + op], op))
-        return self.instance.fitness(max(clock), max(peak))
+        return self.instance.fitness(max(clock), peak)
 
     def _use(self, tensor, device, uses, held, place) -> None:
         uses[tensor][device] -= 1

@@ -6,7 +6,7 @@ from fractions import Fraction
 import networkx as nx
 
 from learned_mapping.hardware.chip_package import ChipPackage
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.programs.graph import ComputationGraph
@@ -65,8 +65,8 @@ def mapping_is_valid(p: Program, mapping: Mapping) -> bool:
                 left -= drawn
             if left > SLACK * max(demand, float(p.supply_s.max())):
                 return False
-            for pair in zip(sorted(steps), sorted(steps)[1:]):
-                if copying.setdefault(pair, b) != b:
+            for machine in zip(sorted(steps), sorted(steps)[1:]):
+                if copying.setdefault(machine, b) != b:
                     return False
             if writes:
                 ready[tensor] = last + 1
@@ -126,7 +126,7 @@ def partition_is_valid(graph: ComputationGraph, partition: Partition) -> bool:
     places, groups = {*enumerate(f)}, {*zip(graph.op_group or (), f)}
     if (
         graph.op_chip is not None
-        and {pair for pair in enumerate(graph.op_chip.tolist()) if pair[1] >= 0} - places
+        and {machine for machine in enumerate(graph.op_chip.tolist()) if machine[1] >= 0} - places
     ):
         return False
     if sum(group != "" for group, _ in groups) > len({group for group, _ in groups} - {""}):
@@ -197,11 +197,11 @@ def partition_costs(
     return float(slowest), most
 
 
-def schedule_is_valid(graph: ComputationGraph, schedule: Schedule, pair: DevicePair) -> bool:
+def schedule_is_valid(graph: ComputationGraph, schedule: Schedule, machine: Devices) -> bool:
     """Goes through the order and keeps what lies where: nothing may be used, sent or run that is
     not there yet."""
     place = schedule.placement.tolist()
-    if len(place) != graph.num_ops or any(not 0 <= d < pair.devices for d in place):
+    if len(place) != graph.num_ops or any(not 0 <= d < machine.devices for d in place):
         return False
     there: set[tuple[int, int]] = set()
     ran: set[int] = set()
@@ -220,7 +220,7 @@ def schedule_is_valid(graph: ComputationGraph, schedule: Schedule, pair: DeviceP
         else:
             if (
                 not 0 <= what < graph.num_tensors
-                or not 0 <= target < pair.devices
+                or not 0 <= target < machine.devices
                 or (what, target) in there
             ):
                 return False

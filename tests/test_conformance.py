@@ -33,7 +33,7 @@ def upper_bound(name: str, task) -> dict[str, float]:
 
         return {"throughput": task.model.throughput(optimum(task.model))}
     if name == "regal":
-        return {"makespan_s": float(task.arrays.seconds.sum() / task.pair.devices)}
+        return {"makespan_s": float(task.arrays.seconds.sum() / task.machine.devices)}
     return {}
 
 

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.mcm.draw import picture as picture_of_partition
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mmap.draw import picture as picture_of_mapping
@@ -29,9 +29,11 @@ def test_each_state_is_drawn_on_its_instance():
     partition = make_partition(np.zeros(12, int), 2)
     assert partition._repr_html_() is None, "of which graph, it does not know"
     assert partition.on(graph)._repr_html_() == svg_text(picture_of_partition(graph, partition))
-    instance = Instance(graph, DevicePair(transfers="free"))
+    instance = Instance(graph, Devices(transfers="free"))
     schedule = decode(instance, np.random.default_rng(0).random(instance.chromosome_length))
-    assert schedule._repr_html_() == svg_text(picture_of_schedule(graph, schedule, instance.pair))
+    assert schedule._repr_html_() == svg_text(
+        picture_of_schedule(graph, schedule, instance.machine)
+    )
     assert Schedule.of([0] * 12, [], 2).on(graph)._repr_html_() is None, (
         "a schedule without steps has no picture"
     )

@@ -7,7 +7,7 @@ import pytest
 
 import learned_mapping as lm
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.rules.instance import Instance
@@ -108,11 +108,11 @@ def test_an_illegal_action_changes_nothing_and_an_endless_game_is_cut_off():
 
 
 def test_an_objective_and_devices_of_ones_own():
-    instance = Instance(GRAPH, DevicePair(devices=3), "memory")
+    instance = Instance(GRAPH, Devices(devices=3), "memory")
     env = gymnasium.make("learned_mapping/Regal-v0", instance=instance, evaluations=200)
     env.reset(seed=1)
     _, reward, *_ = env.step(env.action_space.sample())
-    assert reward < 0 and lm.regal.validate(GRAPH, env.unwrapped.solution, instance.pair).valid
+    assert reward < 0 and lm.regal.validate(GRAPH, env.unwrapped.solution, instance.machine).valid
 
 
 @pytest.mark.slow

@@ -159,7 +159,7 @@ def hostile():
         GRAPH,
         PROGRAM,
         lm.mcm.ChipPackage(),
-        lm.regal.DevicePair(),
+        lm.regal.Devices(),
         lm.mmap.MemoryHierarchy(),
         all_dropped(PROGRAM),
         Partition([0] * 5, 2),
@@ -185,8 +185,8 @@ PAPERS = {
     "silicon": (GRAPH, "package", lm.mcm.ChipPackage, ("even-cut", "random", "class-search")),
     "regal": (
         GRAPH,
-        "pair",
-        lm.regal.DevicePair,
+        "machine",
+        lm.regal.Devices,
         ("gp-dfs", "list-scheduler", "random", "brkga", "local-search"),
     ),
 }
@@ -370,11 +370,11 @@ def test_a_number_of_chips_is_bounded_before_anything_is_made_of_it(chips):
         lm.mcm.ChipPackage(2, op_overhead_s=float("inf")),
         lm.mcm.ChipPackage(2, flop_per_s=10**400),
         lm.mcm.ChipPackage(2, flop_per_s=5e-324),
-        lm.regal.DevicePair(transfers="xx"),
-        lm.regal.DevicePair(flop_per_s=-1),
-        lm.regal.DevicePair(bytes_per_s=0),
-        lm.regal.DevicePair(memory_bytes=float("nan")),
-        lm.regal.DevicePair(flop_per_s=5e-324),
+        lm.regal.Devices(transfers="xx"),
+        lm.regal.Devices(flop_per_s=-1),
+        lm.regal.Devices(bytes_per_s=0),
+        lm.regal.Devices(memory_bytes=float("nan")),
+        lm.regal.Devices(flop_per_s=5e-324),
         lm.mmap.MemoryHierarchy(copy_bytes_per_s=5e-324),
         lm.mmap.MemoryHierarchy(contention=float("nan")),
     ],
@@ -384,7 +384,7 @@ def test_a_judge_looks_at_the_machine_first(machine):
     kind that is none."""
     judge, *judged = {
         lm.mcm.ChipPackage: (lm.mcm.validate, GRAPH, Partition([0, 0, 1, 1, 1], 2)),
-        lm.regal.DevicePair: (lm.regal.validate, GRAPH, Schedule.of([0] * 5, ORDER, 2)),
+        lm.regal.Devices: (lm.regal.validate, GRAPH, Schedule.of([0] * 5, ORDER, 2)),
         lm.mmap.MemoryHierarchy: (
             lm.mmap.validate,
             PROGRAM,

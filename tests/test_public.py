@@ -85,7 +85,7 @@ REFUSED = {
     "'memory' is not the instance's": lambda: lm.regal.solve(
         lm.regal.Instance(GRAPH), "gp-dfs", objective="memory"
     ),
-    "expected a DevicePair": lambda: lm.regal.Instance(GRAPH, 3),
+    "expected a Devices": lambda: lm.regal.Instance(GRAPH, 3),
     "expected a ChipPackage": lambda: lm.mcm.solve(GRAPH, "random", package=3),
     "expected a MemoryHierarchy": lambda: lm.mmap.validate(
         PROGRAM, all_dropped(PROGRAM), machine="x"

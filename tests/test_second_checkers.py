@@ -8,7 +8,7 @@ import pytest
 
 from by_hand import hand_graph
 from learned_mapping.hardware.chip_package import ChipPackage
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.validate import validate as validate_partition
 from learned_mapping.mmap.mapping import make_mapping
@@ -101,8 +101,8 @@ def test_schedules():
     rng, valid = np.random.default_rng(2), 0
     for i in range(PAIRS):
         graph = random_graph(rng, FAMILIES[i % len(FAMILIES)], int(rng.integers(2, 12)))
-        pair = DevicePair(devices=int(rng.integers(1, 4)))
-        place = rng.integers(0, pair.devices, graph.num_ops)
+        machine = Devices(devices=int(rng.integers(1, 4)))
+        place = rng.integers(0, machine.devices, graph.num_ops)
         order, sent = [], set()
         for op in graph.topological_order.tolist():
             for tensor in graph.edge_tensor[graph.edge_consumer == op].tolist():
@@ -121,10 +121,10 @@ def test_schedules():
             elif kind == 2:
                 order.insert(a, order[b % len(order)])
             else:
-                place[rng.integers(graph.num_ops)] = rng.integers(pair.devices)
-        schedule = Schedule.of(place, order, pair.devices)
-        verdict = validate_schedule(graph, schedule, pair)
-        assert verdict.valid == schedule_is_valid(graph, schedule, pair), verdict
+                place[rng.integers(graph.num_ops)] = rng.integers(machine.devices)
+        schedule = Schedule.of(place, order, machine.devices)
+        verdict = validate_schedule(graph, schedule, machine)
+        assert verdict.valid == schedule_is_valid(graph, schedule, machine), verdict
         valid += verdict.valid
     assert PAIRS / 10 < valid < PAIRS * 9 / 10
 

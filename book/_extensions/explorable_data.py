@@ -14,7 +14,7 @@ import numpy as np
 from learned_mapping import mcm, mmap, regal
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.hardware.copy_engines import shared_copy_latency
-from learned_mapping.hardware.device_pair import op_seconds
+from learned_mapping.hardware.devices import op_seconds
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy, program_latency
 from learned_mapping.mcm.agent.credit import flow_gains
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
@@ -410,7 +410,7 @@ def race() -> dict[str, Any]:
         long = regal.solve(instance, "local-search", seed=0, samples=50_000).metrics["makespan_s"]
         graphs.append(
             {
-                "graph": graph_json(graph, op_seconds(graph, instance.pair)),
+                "graph": graph_json(graph, op_seconds(graph, instance.machine)),
                 "name": shape,
                 "ends": ends,
                 "best_s": min(float(long), *(min(one) for one in ends.values())),

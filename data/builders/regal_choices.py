@@ -305,7 +305,7 @@ def choose_variant(record: dict[str, Any], file: str) -> None:
     result = finals(rows, instances, best, [use(entry) for entry in networks], VARIANT_SEEDS)
     plain = round(gap_percent(uniform[:, kept], best), 3)
     result |= {"brkga_gap_percent": plain, "graphs": len(kept), "seeds": VARIANT_SEEDS}
-    record.setdefault("variants", {})[f"{learner.model} {learner.dataset}"] = result
+    record.setdefault("variants", {})[learner.dataset] = result
 
 
 def siblings(path: Path) -> list[Path]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.folders import build_folder
-from learned_mapping.hardware.device_pair import DevicePair, simulate
+from learned_mapping.hardware.devices import Devices, simulate
 from learned_mapping.programs.formats import write_graph
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import file_sha256, write_json
@@ -87,7 +87,7 @@ def memory_limit(graph: ComputationGraph) -> int:
     """
     floor = int((graph.op_input_bytes + graph.op_output_bytes).max())
     order = [(op, -1) for op in graph.topological_order.tolist()]
-    one = simulate(graph, np.zeros(graph.num_ops, np.int64), order, DevicePair()).peak_bytes
+    one = simulate(graph, np.zeros(graph.num_ops, np.int64), order, Devices()).peak_bytes
     return floor + int(MEMORY_SHARE * (one - floor))
 
 
@@ -98,7 +98,7 @@ def room(graph: ComputationGraph, rng: np.random.Generator) -> Room:
       are the same.
     """
     budget = Budget(samples=HIGH_EVALUATIONS)
-    pair = DevicePair(memory_bytes=float(memory_limit(graph)))
+    pair = Devices(memory_bytes=float(memory_limit(graph)))
     brkga(Instance(graph, pair, "runtime"), rng, budget, parameters=PARAMETERS)
     high = budget.curve_best[-1]
     low = [

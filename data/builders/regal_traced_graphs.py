@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair, op_seconds
+from learned_mapping.hardware.devices import Devices, op_seconds
 from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import MAX_BYTES, MAX_SECONDS, ComputationGraph, frozen_array
 from learned_mapping_companion.datasets.manifest import SPLITS
@@ -122,7 +122,7 @@ def noisy(
     standard normal.
 
     For the objective ``memory`` every tensor's bytes are multiplied too, each by noise of its own.
-    Times, which a graph without its own gets from the roofline of `DevicePair`, are rounded to
+    Times, which a graph without its own gets from the roofline of `Devices`, are rounded to
     picoseconds, sizes to bytes; what is 0 stays.
 
     Raises:
@@ -133,7 +133,7 @@ def noisy(
     if objective not in OBJECTIVES:
         raise InputError("noise", "objective", f"expected runtime or memory, got {objective!r}")
     factors = np.exp(spread * rng.standard_normal(graph.num_ops))
-    picoseconds = np.round(op_seconds(graph, DevicePair()) * factors * 1e12)
+    picoseconds = np.round(op_seconds(graph, Devices()) * factors * 1e12)
     seconds = np.minimum(picoseconds / 1e12, MAX_SECONDS)
     sizes = graph.tensor_bytes
     if objective == "memory":

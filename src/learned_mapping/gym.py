@@ -243,7 +243,7 @@ class Regal(_OneStep):
                 "environment", "evaluations", f"expected a whole number, got {evaluations!r}"
             )
         self.evaluations = evaluations
-        self._shape = (self.task.graph.num_ops, self.task.pair.devices + 1, 2)
+        self._shape = (self.task.graph.num_ops, self.task.machine.devices + 1, 2)
         self._uniform = uniform_cost(self.task.arrays, (0,), evaluations, 4)
         entries = int(np.prod(self._shape))
         super().__init__(
@@ -257,12 +257,12 @@ class Regal(_OneStep):
         )
         budget = Budget(samples=self.evaluations)
         chromosome = brkga(self.task, self.np_random, budget, law=law)
-        self.solution = decode(self.task, chromosome).on(self.task.graph, self.task.pair)
+        self.solution = decode(self.task, chromosome).on(self.task.graph, self.task.machine)
         cost = float(budget.best or 0.0)
         return self._observation.copy(), -cost / self._uniform, True, False, {"cost": cost}
 
     def _figure(self) -> Any:
-        return draw_schedule(self.task.graph, self.solution, self.task.pair)
+        return draw_schedule(self.task.graph, self.solution, self.task.machine)
 
 
 for _kind in (MMap, Chips, Regal):

@@ -29,7 +29,7 @@ PROFILES = ("quick", "full", "paper")  # Sizes of the networks.
 
 # On a toy, before the clock starts: a tenth of them passes every search's first generation.
 WARM_SAMPLES = 1000
-RULE_SAMPLES = 1000  # Of a rule of `Problem.net` that tries a few of its kind.
+RULE_SAMPLES = 1000  # Of one of `Problem.rules` that tries a few of its kind.
 
 Outcome = tuple[Any, dict[str, float]]
 Progress = Callable[[int, float, float | None], object]
@@ -83,8 +83,7 @@ class Problem(ABC):
     name: str  # As on the command line.
     seconds: float | None = None
     samples: int | None = None  # A search's limits unless it is told others.
-    # Rules that take a moment: what a user gets is at least as good, see `solve`.
-    net: tuple[str, ...] = ()
+    net: tuple[str, ...] = ()  # Rules that take a moment, see `rules`.
 
     @abstractmethod
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
@@ -147,6 +146,10 @@ class Problem(ABC):
     def users(self, option: str) -> tuple[str, ...] | None:
         """The methods that an option is for; None where it is for all."""
         return None
+
+    def rules(self, task: Any) -> tuple[str, ...]:
+        """The methods that what a user gets is at least as good as, see `solve`."""
+        return self.net
 
     def refuse(self, method: str, options: Iterable[str], dashes: str = "") -> None:
         """Raises `InputError` where one of these options is for other methods."""
@@ -215,7 +218,7 @@ def solve(
       cpu, progress: as in `Budget`.
       profile: the size of the networks: quick, full or paper.
       alone: the method as it is, as tables show it. Otherwise a search or a learner first sees what
-        the rules of `Problem.net` find, within its time, goes on from there if it can, and the
+        the methods of `Problem.rules` find, within its time, goes on from there if it can, and the
         better solution counts.
       checkpoint: file in which a learner keeps its state, and from which it goes on.
       strict: as in `Budget`.
@@ -252,7 +255,8 @@ def solve(
         asked.limit_samples,
         truth(alone, "alone"),
     )
-    rules = () if alone or chosen.kind in (RULE, EXACT) or method in problem.net else problem.net
+    rules = () if alone or chosen.kind in (RULE, EXACT) else problem.rules(task)
+    rules = () if method in rules else rules
     with compiling():
         for candidate in (chosen, *map(problem.method, (*rules, *(chosen.then if rules else ())))):
             warm_up(problem, task, candidate)
@@ -282,7 +286,7 @@ def solve(
 def _by_rule(
     problem: Problem, rule: str, task: Any, seed: int, seconds: float | None, cpu: bool
 ) -> Any:
-    """The solution of one of `Problem.net`, in a quarter of the time at most."""
+    """The solution of one of `Problem.rules`, in a quarter of the time at most."""
     limit = Budget(seconds=None if seconds is None else seconds / 4, samples=RULE_SAMPLES, cpu=cpu)
     return cast(Outcome, problem.method(rule).run(task, np.random.default_rng(seed), limit))[0]
 

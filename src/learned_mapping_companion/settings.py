@@ -75,9 +75,7 @@ def laws() -> Html:
         }
         best = min(row[GAP] for row in entry.get("finalists", entry["grid"]))
         words = named_values(entry["chosen"], entry["chosen"])
-        rows.append(
-            (name.removeprefix("gnn "), words, entry["brkga_gap_percent"], gaps[PAPER], best)
-        )
+        rows.append((name, words, entry["brkga_gap_percent"], gaps[PAPER], best))
     return listing(
         "Gaps on validation graphs, %",
         ["network", "chosen use", "BRKGA", "printed", "chosen"],

@@ -66,7 +66,7 @@ def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
                 np.array(entry["placement"]), np.array(entry["order"]), entry["devices"]
             )
             problem = Instance(graph, objective=objective)
-            assert validate(graph, schedule, problem.pair).valid
+            assert validate(graph, schedule, problem.machine).valid
             assert schedule_costs(problem, schedule)[problem.cost_name] == pytest.approx(
                 entry["cost"], rel=1e-12
             )

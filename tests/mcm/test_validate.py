@@ -7,7 +7,7 @@ import pytest
 
 from by_hand import hand_graph
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.rules import constraints
 from learned_mapping.mcm.validate import longest_path, validate
@@ -71,10 +71,10 @@ def test_bytes_that_an_op_does_not_touch_take_no_time():
     assert 1 / validate(graph, make_partition(f, 2), package).costs["throughput"] == pytest.approx(
         expected
     )
-    pair, schedule = DevicePair(), Schedule.of(f, np.array([[0, -1], [1, -1], [2, -1]]), 2)
-    expected = (4160 + 64 + 192) / pair.bytes_per_s
+    machine, schedule = Devices(), Schedule.of(f, np.array([[0, -1], [1, -1], [2, -1]]), 2)
+    expected = (4160 + 64 + 192) / machine.bytes_per_s
     assert Instance(graph).cost(schedule) == pytest.approx(expected)
-    assert judge_schedule(graph, schedule, pair).costs["makespan_s"] == pytest.approx(expected)
+    assert judge_schedule(graph, schedule, machine).costs["makespan_s"] == pytest.approx(expected)
 
 
 def test_longest_paths_by_hand():

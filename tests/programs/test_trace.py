@@ -13,7 +13,7 @@ from learned_mapping_builders.zoo.examples import array
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage, graph_work
 from learned_mapping.hardware.chip_package import op_seconds as op_times
-from learned_mapping.hardware.device_pair import DevicePair, op_seconds
+from learned_mapping.hardware.devices import Devices, op_seconds
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
 from learned_mapping.programs.formats import graph_from_json, graph_to_json
 from learned_mapping.programs.json_io import Node
@@ -345,7 +345,7 @@ def test_an_unrolled_scan_costs_what_its_steps_cost():
     def seconds(steps):
         graph = trace(lambda c, xs: lax.scan(body, c, xs), array(4096), array(steps, 4096))
         return (
-            op_seconds(graph, DevicePair()).sum(),
+            op_seconds(graph, Devices()).sum(),
             op_times(graph_work(graph), ChipPackage(op_overhead_s=0)).sum(),
         )
 

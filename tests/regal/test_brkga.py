@@ -5,7 +5,7 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.rules.decode import evaluate, fitness_of, make_workspace
 from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
@@ -65,7 +65,7 @@ def test_feasible_wins_at_any_price(instance):
     """With a limit that most random schedules break, the search must end inside it."""
     unlimited, _ = run(brkga, instance, 3000)
     _, peak, _ = evaluate(instance.arrays, unlimited, make_workspace(instance))
-    tight = Instance(instance.graph, DevicePair(memory_bytes=0.8 * peak))
+    tight = Instance(instance.graph, Devices(memory_bytes=0.8 * peak))
     actual, budget = run(brkga, tight, 5000)
     assert fitness(tight, actual) < INFEASIBLE and budget.best < INFEASIBLE
 

@@ -8,13 +8,13 @@ from learned_mapping.regal.schedule import RUN_OP
 
 def items_of(instance, schedule):
     what, target = schedule.order[:, 0].astype(np.int64), schedule.order[:, 1]
-    d = instance.pair.devices
+    d = instance.machine.devices
     return np.where(target == RUN_OP, what, instance.graph.num_ops + what * d + target)
 
 
 def needs(instance, placement):
     """Item -> items that must come before it, in plain Python."""
-    graph, d = instance.graph, instance.pair.devices
+    graph, d = instance.graph, instance.machine.devices
     n = graph.num_ops
     before = {op: set() for op in range(n)}
     for tensor in range(graph.num_tensors):

@@ -5,7 +5,7 @@ import pytest
 
 from by_hand import hand_graph
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair, simulate
+from learned_mapping.hardware.devices import TRANSFERS, Devices, simulate
 from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 from learned_mapping.regal.agent.policy import REINFORCED
@@ -37,9 +37,9 @@ def test_every_method_makes_valid_schedules_it_prices_rightly(method, objective,
     rng = np.random.default_rng(0)
     for transfers in ("rendezvous", "free"):
         for num_ops in (1, 2, 9, 40):
-            instance = Instance(odd_graph(rng, num_ops), DevicePair(transfers=transfers), objective)
+            instance = Instance(odd_graph(rng, num_ops), Devices(transfers=transfers), objective)
             result = solve(instance, method, seed=5, samples=200)
-            verdict = validate(instance.graph, result.solution, instance.pair)
+            verdict = validate(instance.graph, result.solution, instance.machine)
             assert verdict.valid, verdict
             assert verdict.costs == {name: result.metrics[name] for name in verdict.costs}
             assert result.curve["y"][-1] == result.metrics[instance.cost_name]
@@ -49,11 +49,9 @@ def test_every_method_makes_valid_schedules_it_prices_rightly(method, objective,
 
 @pytest.mark.parametrize("method", ["gp-dfs", "gp-list", "list-scheduler", "brkga", "local-search"])
 def test_three_devices(method):
-    instance = Instance(
-        random_graph(np.random.default_rng(1), "layered", 60), DevicePair(devices=3)
-    )
+    instance = Instance(random_graph(np.random.default_rng(1), "layered", 60), Devices(devices=3))
     result = solve(instance, method, samples=2000)
-    assert validate(instance.graph, result.solution, instance.pair).valid
+    assert validate(instance.graph, result.solution, instance.machine).valid
     assert len(set(result.solution.placement.tolist())) == 3 or method == "list-scheduler"
 
 
@@ -75,8 +73,8 @@ def exhaustive(instance):
         while waiting:
             order, done = waiting.pop()
             if len(order) == len(needs):
-                result = simulate(graph, placement, order, instance.pair)
-                best = min(best, instance.fitness(result.makespan_s, result.peak_bytes))
+                result = simulate(graph, placement, order, instance.machine)
+                best = min(best, instance.fitness(result.makespan_s, result.peaks))
             for step, before in needs.items():
                 if step not in done and before <= done:
                     waiting.append(((*order, step), done | {step}))
@@ -103,7 +101,7 @@ def test_cp_sat_finds_the_exhaustive_optimum(objective, phases, odd_graph, monke
         if graph.num_edges < 3 or graph.num_ops + graph.num_tensors > 9:
             continue
         tried += 1
-        instance = Instance(graph, DevicePair(), objective)
+        instance = Instance(graph, Devices(), objective)
         optimum = exhaustive(instance)
         result = cp_sat(instance)
         assert result.optimal and result.cost == pytest.approx(optimum, rel=1e-5, abs=1e-9)
@@ -113,6 +111,38 @@ def test_cp_sat_finds_the_exhaustive_optimum(objective, phases, odd_graph, monke
         assert again.optimal and again.cost == pytest.approx(optimum, rel=1e-5, abs=1e-9)
 
 
+@pytest.mark.parametrize("transfers", TRANSFERS)
+@pytest.mark.parametrize("costly", [False, True])
+def test_cp_sat_knows_links(transfers, costly, odd_graph):
+    """The exhaustive optimum, and a bound that no search is below, where transfers take about as
+    long as an op: catches a transfer that stops too much or too little, and a queue that is none."""
+    rng = np.random.default_rng(9)
+    tried = 0
+    while tried < 6:
+        graph = odd_graph(rng, int(rng.integers(3, 6)))
+        if graph.num_edges < 3 or graph.num_ops + graph.num_tensors > 9:
+            continue
+        tried += 1
+        mean = float(Instance(graph).arrays.seconds.mean())
+        links = {"link_bytes_per_s": 2e7 / mean, "link_latency_s": 0.2 * mean} if costly else {}
+        instance = Instance(graph, Devices(transfers=transfers, **links))
+        optimum = exhaustive(instance)
+        result = cp_sat(instance)
+        assert result.optimal and result.cost == pytest.approx(optimum, rel=1e-5, abs=1e-9)
+        assert 0.9999 * optimum <= result.bound <= optimum
+        assert validate(graph, result.schedule, instance.machine).valid
+        again = cp_sat(instance, start=result.schedule)
+        assert again.optimal and again.cost == pytest.approx(optimum, rel=1e-5, abs=1e-9)
+        larger = odd_graph(rng, 11)
+        mean = float(Instance(larger).arrays.seconds.mean())
+        links = {"link_bytes_per_s": 2e7 / mean, "link_latency_s": 0.2 * mean} if costly else {}
+        instance = Instance(larger, Devices(transfers=transfers, **links))
+        found = solve(instance, "brkga", samples=4000).metrics["makespan_s"]
+        result = cp_sat(instance, deterministic_time=1.0)
+        assert floor(instance) <= found and result.bound <= found * (1 + 1e-9)
+        assert result.cost <= found * (1 + 1e-6) or not result.optimal
+
+
 @pytest.mark.parametrize("objective, phases", ALONE)
 def test_no_search_beats_a_proven_bound(objective, phases, odd_graph, monkeypatch):
     """Catches a redundant constraint that is none: it cuts off schedules, and a search finds one
@@ -120,7 +150,7 @@ def test_no_search_beats_a_proven_bound(objective, phases, odd_graph, monkeypatc
     monkeypatch.setitem(PHASES, objective, phases)
     rng = np.random.default_rng(8)
     for num_ops in range(6, 13):
-        instance = Instance(odd_graph(rng, num_ops), DevicePair(), objective)
+        instance = Instance(odd_graph(rng, num_ops), Devices(), objective)
         actual = min(
             solve(instance, "brkga", seed=s, samples=4000).metrics[instance.cost_name]
             for s in range(2)
@@ -137,7 +167,7 @@ def test_two_models_prove_the_same_optimum(objective, monkeypatch):
     rng = np.random.default_rng(3)
     first, *rest = ALONE[0 if objective == "runtime" else -1][1], *PHASES[objective][-2:]
     for family in GRAPH_FAMILIES:
-        instance = Instance(random_graph(rng, family, 12), DevicePair(), objective)
+        instance = Instance(random_graph(rng, family, 12), Devices(), objective)
         results = []
         for phases in (first, tuple(rest)):
             monkeypatch.setitem(PHASES, objective, phases)
@@ -154,9 +184,7 @@ def test_steps_do_not_call_a_schedule_optimal_that_costs_more_than_their_bound(m
     way only.
     """
     steps, one_way, *exact = PHASES["memory"]
-    instance = Instance(
-        random_graph(np.random.default_rng(158), "towers", 5), DevicePair(), "memory"
-    )
+    instance = Instance(random_graph(np.random.default_rng(158), "towers", 5), Devices(), "memory")
     results = []
     for phases in ((steps,), (steps, one_way), (one_way,), exact):
         monkeypatch.setitem(PHASES, "memory", phases)
@@ -174,7 +202,7 @@ def test_larger_graphs_skip_the_phases_of_small_ones():
     for objective in OBJECTIVES:
         for num_ops in (SMALL_OPS, SMALL_OPS + 1):
             graph = random_graph(np.random.default_rng(0), "layered", num_ops)
-            phases = _phases(Instance(graph, DevicePair(), objective))
+            phases = _phases(Instance(graph, Devices(), objective))
             assert sum(phase.share for phase in phases) == pytest.approx(1.0)
             assert any(phase.barriers or phase.steps for phase in phases) == (num_ops == SMALL_OPS)
 
@@ -216,7 +244,7 @@ def test_a_memory_limit_takes_the_proof_away():
     graph = random_graph(np.random.default_rng(3), "layered", 8)
     free = solve(Instance(graph), "cp-sat", seed=0, samples=200)
     assert free.metrics["optimal"] == 1.0
-    limit = DevicePair(memory_bytes=0.999 * free.metrics["peak_bytes"])
+    limit = Devices(memory_bytes=0.999 * free.metrics["peak_bytes"])
     limited = solve(Instance(graph, limit), "cp-sat", seed=0, samples=200)
     best = limited.metrics["makespan_s"] <= free.metrics["makespan_s"] * (1 + 1e-6)
     assert limited.metrics["optimal"] == float(
@@ -225,9 +253,14 @@ def test_a_memory_limit_takes_the_proof_away():
 
 
 def test_cp_sat_refuses_what_it_does_not_model(diamond):
-    for pair in (DevicePair(devices=3), DevicePair(transfers="free")):
+    one_way = ((1e9, 1e9), (1e8, 1e9))
+    for machine in (
+        Devices(devices=3),
+        Devices(flop_per_s=(1e9, 2e9)),
+        Devices(link_bytes_per_s=one_way),
+    ):
         with pytest.raises(InputError, match="modelled"):
-            cp_sat(Instance(diamond, pair))
+            cp_sat(Instance(diamond, machine))
 
 
 def test_bisection_finds_a_planted_cut():

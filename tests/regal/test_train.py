@@ -59,7 +59,7 @@ def test_elites_come_best_first_with_their_costs():
     for cost, devices, order in zip(elites.costs, elites.devices, elites.orders):
         steps = [(x, -1) if x < 60 else divmod(x - 60, 2) for x in order[order >= 0].tolist()]
         schedule = Schedule.of(devices, np.array(steps), 2)
-        assert validate(instance.graph, schedule, instance.pair).costs["makespan_s"] == cost
+        assert validate(instance.graph, schedule, instance.machine).costs["makespan_s"] == cost
 
 
 def test_an_elite_of_a_law_names_devices_as_the_law_does():

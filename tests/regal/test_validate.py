@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.validate import validate
 
@@ -11,8 +11,8 @@ PLACEMENT = [0, 0, 1, 0]
 GOOD = [A, X_TO_1, B, C, Z_TO_0, D]
 
 
-def judge(diamond, order, placement=PLACEMENT, devices=2, **pair):
-    return validate(diamond, Schedule.of(placement, order, devices), DevicePair(**pair))
+def judge(diamond, order, placement=PLACEMENT, devices=2, **machine):
+    return validate(diamond, Schedule.of(placement, order, devices), Devices(**machine))
 
 
 def test_costs_by_hand(diamond):

@@ -106,7 +106,7 @@ def joined(one: Elites, other: Elites) -> Elites:
 def _elites(instance: Instance, samples: list[tuple[float, np.ndarray]]) -> Elites:
     """The schedules of chromosomes and their costs, best first."""
     rows = []
-    n, d = instance.graph.num_ops, instance.pair.devices
+    n, d = instance.graph.num_ops, instance.machine.devices
     for cost, chromosome in samples:
         schedule = decode(instance, chromosome)
         what, target = schedule.order[:, 0].astype(np.int64), schedule.order[:, 1]

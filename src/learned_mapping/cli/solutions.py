@@ -40,7 +40,14 @@ READY_S = 1.0  # From here on the seconds that compiling took are told.
 OPTIONS = {
     "mmap": ("size", "device"),
     "mcm": ("chips", "package", "fold", "start", "repair", "iterations", "hardware"),
-    "regal": ("objective", "devices", "transfers", "memory_gib"),
+    "regal": (
+        "objective",
+        "devices",
+        "transfers",
+        "memory_gib",
+        "link_bytes_per_s",
+        "link_latency_s",
+    ),
 }
 """Options of each paper's problem; an option of another paper is refused."""
 
@@ -266,7 +273,7 @@ def _origin(
 
 def _by_whom(paper: Problem, method: str, result: Result) -> str:
     """Whose solution it is, where it is not the method's own; empty otherwise."""
-    if result.by and result.by not in paper.net:
+    if result.by in paper.method(method).then:
         return (
             f"{result.by} went on from the best mapping and found more (--alone gives {method}'s"
             " own)"
@@ -414,7 +421,7 @@ def show(options: Any) -> int:
 HARDWARE: dict[str, Callable[[Any], tuple]] = {
     "mmap": lambda task: (),
     "mcm": lambda task: (task.model.package,),
-    "regal": lambda task: (task.pair,),
+    "regal": lambda task: (task.machine,),
 }
 """The hardware that a picture shows a solution on, by problem."""
 
@@ -477,13 +484,15 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
 READERS: dict[str, tuple[Any, ...]] = {
     "hardware": ("choice", "analytical", "silicon"),
     "objective": ("choice", "runtime", "memory"),
-    "transfers": ("choice", "rendezvous", "free"),
+    "transfers": ("choice", "rendezvous", "free", "queued"),
     "memory_gib": ("number", 1e-300, 1e6),
+    "link_bytes_per_s": ("number", 1e-300, 1e300),
+    "link_latency_s": ("number", 0.0, 1e6),
     "fold": ("boolean",),
     **dict.fromkeys(("chips", "devices", "iterations"), ("integer", 1, 10**9)),
 }
 """Readers of the options in a solution's file, for those that are no strings."""
-JUDGED = ("hardware", "objective", "transfers", "memory_gib", "package")
+JUDGED = ("hardware", "package", *OPTIONS["regal"])
 """Options that decide what a solution costs or whether it is valid."""
 
 

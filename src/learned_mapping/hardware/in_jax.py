@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from learned_mapping.hardware.chip_package import ChipPackage, GraphWork, op_seconds
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
 
-for machine in (ChipPackage, DevicePair, MemoryHierarchy):
+for machine in (ChipPackage, Devices, MemoryHierarchy):
     jax.tree_util.register_dataclass(machine)
 
 

@@ -393,7 +393,7 @@ def without_ops(
         op_seconds.
     """
     ops, tensors = np.flatnonzero(~folded), np.flatnonzero(~folded[graph.tensor_producer])
-    edges = np.flatnonzero(~folded[graph.edge_producer])
+    edges = np.flatnonzero(~folded[graph.edge_producer] & ~folded[graph.edge_consumer])
     new_op, new_tensor = np.cumsum(~folded) - 1, np.cumsum(~folded[graph.tensor_producer]) - 1
     names = ("op_flop", "op_weight_bytes", "op_seconds", "op_untouched_bytes", "op_chip")
     stored = {name: getattr(graph, name) for name in names}

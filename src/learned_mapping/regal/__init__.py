@@ -6,13 +6,13 @@ from learned_mapping import lazily
 from learned_mapping.regal.validate import validate
 
 if TYPE_CHECKING:
-    from learned_mapping.hardware.device_pair import DevicePair
+    from learned_mapping.hardware.devices import Devices
     from learned_mapping.regal import env
     from learned_mapping.regal.methods import METHODS, PROBLEM, solve
     from learned_mapping.regal.rules.instance import Instance
     from learned_mapping.regal.schedule import Schedule
 
-__all__ = ["METHODS", "PROBLEM", "DevicePair", "Instance", "Schedule", "env", "solve", "validate"]
+__all__ = ["METHODS", "PROBLEM", "Devices", "Instance", "Schedule", "env", "solve", "validate"]
 
 __getattr__, __dir__ = lazily(
     __name__,
@@ -20,7 +20,7 @@ __getattr__, __dir__ = lazily(
     solve="methods",
     METHODS="methods",
     PROBLEM="methods",
-    DevicePair="rules.instance",
+    Devices="rules.instance",
     Schedule="schedule",
     Instance="rules.instance",
     decode="rules.decode",

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair, Simulation, op_seconds, simulate
+from learned_mapping.hardware.devices import Devices, Simulation, op_seconds, simulate
 from learned_mapping.programs.draw import depth_of
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import RUN_OP, Schedule
@@ -23,34 +23,34 @@ SINGLE_OPS = 3000
 
 
 def picture(
-    graph: ComputationGraph, schedule: Schedule | None = None, pair: DevicePair | None = None
+    graph: ComputationGraph, schedule: Schedule | None = None, machine: Devices | None = None
 ) -> Figure:
     """A schedule as a Gantt chart over its memory, or a graph alone; raises `InputError` as
     `gantt`."""
-    return drawing(graph) if schedule is None else gantt(graph, schedule, pair)
+    return drawing(graph) if schedule is None else gantt(graph, schedule, machine)
 
 
 def gantt(
-    graph: ComputationGraph, schedule: Schedule, pair: DevicePair | None = None, *, title: str = ""
+    graph: ComputationGraph, schedule: Schedule, machine: Devices | None = None, *, title: str = ""
 ) -> Figure:
     """The ops of each device over time, transfers between, and each device's memory underneath.
 
     Args:
       graph, schedule: a schedule that obeys the rules.
-      pair: the devices; the defaults with the schedule's number of them where None.
+      machine: the devices; the defaults with the schedule's number of them where None.
       title: above the chart; graph, makespan and peak where empty.
 
     Raises:
       InputError: the schedule breaks a rule other than the memory limit.
     """
-    pair = DevicePair(devices=schedule.devices) if pair is None else pair
-    broken = [v for v in validate(graph, schedule, pair).violations if v.rule != "memory limit"]
+    machine = Devices(devices=schedule.devices) if machine is None else machine
+    broken = [v for v in validate(graph, schedule, machine).violations if v.rule != "memory limit"]
     if broken:
         raise InputError("schedule", broken[0].rule, broken[0].detail)
     steps = schedule.order.tolist()
-    run = simulate(graph, schedule.placement, steps, pair)
+    run = simulate(graph, schedule.placement, steps, machine)
     scale, unit = time_unit(run.makespan_s)
-    devices = pair.devices
+    devices = machine.devices
     heights = {"height": 1.6 + 0.55 * devices + 1.2, "height_ratios": [devices, 2]}
     figure, (chart, memory) = new_figure(2, 1, sharex=True, **heights)
     start, finish = run.start_s * scale, run.finish_s * scale
@@ -166,7 +166,7 @@ def _op_colours(graph: ComputationGraph) -> tuple[list[str], list[Patch]]:
     """A colour per op by its kind, and the legend: kinds by their seconds, those past the palette's
     end in one."""
     kinds, of_op = np.unique(np.array(graph.op_kinds), return_inverse=True)
-    ranked = np.argsort(-np.bincount(of_op, weights=op_seconds(graph, DevicePair())), kind="stable")
+    ranked = np.argsort(-np.bincount(of_op, weights=op_seconds(graph, Devices())), kind="stable")
     rank = np.empty(len(kinds), int)
     rank[ranked] = np.minimum(np.arange(len(kinds)), len(PALETTE) - 1)
     names = [written(kinds[k], 30) for k in ranked[: len(PALETTE)]]
@@ -208,7 +208,7 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
     sizes = graph.tensor_bytes[graph.edge_tensor]
     widths = 0.3 + 1.7 * np.sqrt(sizes / max(sizes.max(initial=1), 1))
     axes.add_collection(LineCollection(lines, linewidths=widths, colors="#999999", zorder=1))
-    seconds = op_seconds(graph, DevicePair())
+    seconds = op_seconds(graph, Devices())
     colours, kinds = _op_colours(graph)
     largest = float(np.clip(4e4 / graph.num_ops, 60, 900))
     area = 0.04 * largest + largest * seconds / max(seconds.max(), 1e-30)
@@ -238,7 +238,7 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
 
 def _profile(graph: ComputationGraph) -> Figure:
     """A large graph by depth: seconds of its ops by kind, and bytes of the tensors made."""
-    depth, seconds = depth_of(graph), op_seconds(graph, DevicePair())
+    depth, seconds = depth_of(graph), op_seconds(graph, Devices())
     colours, kinds = _op_colours(graph)
     bins = min(int(depth.max()) + 1, 200)
     place = depth * bins // (int(depth.max()) + 1)

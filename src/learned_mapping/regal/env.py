@@ -10,7 +10,7 @@ Seconds are float64: use everything here inside ``with exact():``.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ import jraph
 import numpy as np
 
 from learned_mapping.errors import InputError, is_whole
-from learned_mapping.hardware.in_jax import DevicePair
+from learned_mapping.hardware.in_jax import Devices
 from learned_mapping.learning.precision import exact, require_exact
 from learned_mapping.regal.agent.features import Features
 from learned_mapping.regal.agent.rollouts import generations_in, rollouts, uniform_cost
@@ -30,7 +30,7 @@ __all__ = ["EnvGraph", "EnvState", "env_graphs", "exact", "reset", "seconds_of",
 
 UNIFORM_RUNS = 4  # Runs with uniform mutants whose mean is H.
 _KINDS = {
-    "seconds": "N",
+    "device_seconds": "N",
     "weight_bytes": "N",
     "tensor_bytes": "M",
     "tensor_producer": "M",
@@ -54,8 +54,8 @@ class EnvGraph(NamedTuple):
     # [N] float64: what the roofline of `op_seconds` divides by the bandwidth.
     touched_bytes: jax.Array
     stated_seconds: jax.Array  # [N] float64: the graph's own times; -1 where it brings none.
-    arrays: dict[str, jax.Array]  # The padded arrays of `Instance.arrays` but ``seconds``.
-    flags: jax.Array  # [2] bool: transfers are free; the objective is peak memory.
+    arrays: dict[str, jax.Array]  # The padded arrays of `Instance.arrays` but its seconds.
+    minimise_memory: jax.Array  # [] bool: whether the objective is peak memory.
     # What the policy sees: attributes of ops and uses, one padded graph (Section 2.1).
     observation: jraph.GraphsTuple
 
@@ -75,7 +75,7 @@ class EnvState(NamedTuple):
     """
 
     graph: EnvGraph
-    pair: DevicePair  # Its numbers are traced; devices and the reading of transfers are not.
+    machine: Devices  # Its numbers are traced; devices and the reading of transfers are not.
     evaluations: jax.Array  # [] int32, of a run.
     uniform_cost: jax.Array  # [] float64: H, seconds or bytes.
     done: jax.Array  # [] bool.
@@ -113,9 +113,11 @@ def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGr
                 touched_bytes=_pad(touched * computes, n),
                 stated_seconds=_pad(times, n),
                 arrays={
-                    k: _pad(arrays[k], padded[v], None) for k, v in _KINDS.items() if k != "seconds"
+                    k: _pad(arrays[k], padded[v], None)
+                    for k, v in _KINDS.items()
+                    if k != "device_seconds"
                 },
-                flags=np.array([arrays["free_transfers"], arrays["minimise_memory"]]),
+                minimise_memory=np.array(arrays["minimise_memory"]),
                 observation=jraph.pad_with_graphs(tuple_, n + 1, e + 1, 2),
             )
         )
@@ -127,14 +129,17 @@ def _pad(values: np.ndarray, size: int, dtype: type | None = np.float64) -> np.n
     return np.pad(values, (0, size - len(values)))
 
 
-def seconds_of(graph: EnvGraph, pair: DevicePair) -> jax.Array:
-    """[N] float64: as `hardware.device_pair.op_seconds`, traced in the pair's numbers."""
-    roofline = jnp.maximum(graph.flop / pair.flop_per_s, graph.touched_bytes / pair.bytes_per_s)
-    return jnp.where(graph.stated_seconds < 0, roofline, graph.stated_seconds)
+def seconds_of(graph: EnvGraph, machine: Devices) -> jax.Array:
+    """[N, d] float64: as `hardware.devices.device_seconds`, traced in the machine's numbers."""
+    d = machine.devices
+    computing = graph.flop[:, None] / _numbers(machine.flop_per_s, (d,))
+    moving = graph.touched_bytes[:, None] / _numbers(machine.bytes_per_s, (d,))
+    stated = graph.stated_seconds[:, None]
+    return jnp.where(stated < 0, jnp.maximum(computing, moving), stated)
 
 
 def reset(
-    graph: EnvGraph, pair: DevicePair, seed: jax.Array, evaluations: int
+    graph: EnvGraph, machine: Devices, seed: jax.Array, evaluations: int
 ) -> tuple[EnvState, jraph.GraphsTuple]:
     """A new episode and what the policy sees of it.
 
@@ -154,7 +159,7 @@ def reset(
             "evaluations",
             f"{evaluations!r} do not reach a generation after the first",
         )
-    state = EnvState(graph, pair, jnp.int32(evaluations), jnp.float64(1), jnp.bool_(False))
+    state = EnvState(graph, machine, jnp.int32(evaluations), jnp.float64(1), jnp.bool_(False))
 
     def run(arrays: Arrays, seed: int, evaluations: int) -> float:
         return uniform_cost(arrays, (seed,), evaluations, UNIFORM_RUNS)
@@ -181,7 +186,7 @@ def step(
       InputError: choices of another shape or type, or not inside `exact`.
     """
     require_exact("regal.env")
-    shape = (len(state.graph.flop), state.pair.devices + 1, 2)
+    shape = (len(state.graph.flop), state.machine.devices + 1, 2)
     if (
         choices.shape[-3:] != shape
         or choices.ndim > 4
@@ -210,20 +215,22 @@ def _call(
     function: Callable, shape: tuple[int, ...], state: EnvState, seed: jax.Array, *rest: jax.Array
 ) -> jax.Array:
     """`shape` float64 from compiled code: function(arrays, seed, evaluations, *rest)."""
-    graph, devices = state.graph, state.pair.devices
-
-    inputs = (
-        graph.sizes,
-        graph.flags,
-        jnp.float64(state.pair.memory_bytes),
-        state.evaluations,
-        jnp.int64(seed),
-    )
-    inputs = (*inputs, graph.arrays | {"seconds": seconds_of(graph, state.pair)}, *rest)
+    graph, machine = state.graph, state.machine
+    d, own = machine.devices, jnp.eye(machine.devices, dtype=bool)
+    speed = _numbers(machine.link_bytes_per_s, (d, d))
+    latency = _numbers(machine.link_latency_s, (d, d))
+    links = {
+        "memory_bytes": _numbers(machine.memory_bytes, (d,)),
+        "link_bytes_per_s": jnp.where(own, jnp.inf, speed),
+        "link_latency_s": jnp.where(own, 0.0, latency),
+    }
+    padded = graph.arrays | {"device_seconds": seconds_of(graph, machine)}
+    numbers = (state.evaluations, jnp.int64(seed))
+    inputs = (graph.sizes, graph.minimise_memory, *numbers, links, padded, *rest)
     dtypes = jax.tree.map(lambda leaf: np.dtype(leaf.dtype), inputs)
 
     def host(*narrow):
-        sizes, flags, memory_bytes, evaluations, seed, padded, *rest = jax.tree.map(
+        sizes, minimise, evaluations, seed, links, padded, *rest = jax.tree.map(
             _widen, narrow, dtypes
         )
         n, m, e = (int(size) for size in sizes)
@@ -232,18 +239,30 @@ def _call(
             name: np.ascontiguousarray(padded[name][: counts[kind]])
             for name, kind in _KINDS.items()
         }
-        free, minimise = (bool(flag) for flag in flags)
+        costly = bool(np.isfinite(links["link_bytes_per_s"]).any() or links["link_latency_s"].any())
         total = arrays["weight_bytes"].sum() + arrays["tensor_bytes"].sum()
         problem = Arrays(
-            **arrays, devices=devices, free_transfers=free, minimise_memory=minimise,
-            memory_bytes=float(memory_bytes), counts_memory=bool(minimise or total > memory_bytes),
-        )  # fmt: skip
+            **arrays,
+            **links,
+            seconds=arrays["device_seconds"].min(axis=1),
+            devices=d,
+            costly_links=costly and not bool(minimise),
+            overlapped=machine.transfers != "rendezvous",
+            queued=machine.transfers == "queued",
+            minimise_memory=bool(minimise),
+            counts_memory=bool(minimise or total > links["memory_bytes"].min()),
+        )
         numbers = np.asarray(function(problem, int(seed), int(evaluations), *rest), np.float64)
         return numbers[..., None].view(np.uint32)
 
     out = jax.ShapeDtypeStruct((*shape, 2), jnp.uint32)
     bits = jax.pure_callback(host, out, *jax.tree.map(_narrow, inputs), vmap_method="sequential")
     return jax.lax.bitcast_convert_type(bits, jnp.float64)
+
+
+def _numbers(value: Any, shape: tuple[int, ...]) -> jax.Array:
+    """A number of the devices, or one for each, as an array of this shape."""
+    return jnp.broadcast_to(jnp.asarray(value, jnp.float64), shape)
 
 
 def _narrow(leaf: jax.Array) -> jax.Array:

@@ -16,7 +16,7 @@ from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError, expect_choice, real
 from learned_mapping.folders import networks_folder
-from learned_mapping.hardware.device_pair import GIB, DevicePair
+from learned_mapping.hardware.devices import GIB, Devices
 from learned_mapping.problem import (
     OURS,
     RULE,
@@ -35,7 +35,7 @@ from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, 
 from learned_mapping.regal.agent.policy import REINFORCED, policy_path, reinforced_law, training_of
 from learned_mapping.regal.agent.policy import SERVES as NETWORKS
 from learned_mapping.regal.agent.vectors import VECTORS, check_served, vector_policy
-from learned_mapping.regal.bounds.cp_sat import cp_sat
+from learned_mapping.regal.bounds.cp_sat import cp_sat, is_modelled
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 from learned_mapping.regal.schedule import Schedule, read_schedule, schedule_to_json
@@ -44,6 +44,7 @@ from learned_mapping.regal.searches.list_schedule import (
     gp_dfs,
     gp_list,
     list_scheduler,
+    one_device,
     upward_rank,
 )
 from learned_mapping.regal.searches.local_search import (
@@ -67,6 +68,8 @@ CP_SAT_DETERMINISTIC = 3.0
 """The solver's limit without one in seconds, in its own units of work: some ten seconds, the same
 result everywhere."""
 BESIDE_SECONDS = 5.0
+RULED_OPS = 60
+"""Up to so many ops CP-SAT takes seconds, and no answer to a user is behind it."""
 
 Run = Callable[[Instance, np.random.Generator, Budget], Outcome]
 
@@ -161,8 +164,8 @@ def chosen() -> dict:
 
 
 def chosen_variant(learner: Learner) -> Variant:
-    """The variant that validation graphs of the network's dataset chose for its model."""
-    return variant_from(chosen()["variants"][f"{learner.model} {learner.dataset}"]["chosen"])
+    """The variant that validation graphs of the network's dataset chose."""
+    return variant_from(chosen()["variants"][learner.dataset]["chosen"])
 
 
 def lawful(
@@ -316,6 +319,12 @@ METHODS: dict[str, Method] = {
         RULE,
         random=False,
     ),
+    "one-device": Method(
+        "everything on the device where that is fastest; nothing is sent",
+        _rule(lambda instance, rng: one_device(instance)),
+        RULE,
+        random=False,
+    ),
     "cp-sat": Method("constraint programming, started from the best of the others", _cp_sat),
     "constant-law": Method(
         "BRKGA with one Beta distribution for all graphs, the best on training graphs",
@@ -362,7 +371,7 @@ class Scheduling(Problem):
 
     name = "regal"
     samples = EVALUATIONS
-    net = ("list-scheduler",)
+    net = ("list-scheduler", "one-device")
 
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         return METHODS
@@ -384,19 +393,25 @@ class Scheduling(Problem):
         devices: int = 2,
         transfers: str = "rendezvous",
         memory_gib: float | None = None,
+        link_bytes_per_s: float | None = None,
+        link_latency_s: float | None = None,
     ) -> Instance:
-        memory = (
-            {} if memory_gib is None else {"memory_bytes": real(memory_gib, "memory_gib", "") * GIB}
-        )
-        return Instance(
-            instance, DevicePair(devices=devices, transfers=transfers, **memory), objective
-        )
+        numbers = {"link_bytes_per_s": link_bytes_per_s, "link_latency_s": link_latency_s}
+        if memory_gib is not None:
+            numbers["memory_bytes"] = real(memory_gib, "memory_gib", "") * GIB
+        given = {name: number for name, number in numbers.items() if number is not None}
+        return Instance(instance, Devices(devices=devices, transfers=transfers, **given), objective)
+
+    def rules(self, task: Instance) -> tuple[str, ...]:
+        """CP-SAT too, where the graph is small and the devices are such as it models."""
+        small = task.graph.num_ops <= RULED_OPS and is_modelled(task)
+        return (*self.net, "cp-sat") if small else self.net
 
     def toy(self, task: Instance) -> Instance:
         from learned_mapping.programs.synthetic import random_graph
 
         return Instance(
-            random_graph(np.random.default_rng(0), "layered", 8), task.pair, task.objective
+            random_graph(np.random.default_rng(0), "layered", 8), task.machine, task.objective
         )
 
     def metrics(self, task: Instance, solution: Schedule) -> dict[str, float]:
@@ -407,7 +422,7 @@ class Scheduling(Problem):
         return -schedule_fitness(task, solution)
 
     def validate(self, task: Instance, solution: Schedule, listed: int | None = LISTED) -> Verdict:
-        return validate(task.graph, solution, task.pair, listed=listed)
+        return validate(task.graph, solution, task.machine, listed=listed)
 
     def network_of(self, task: Instance, method: str) -> Path | None:
         return network_file(task.objective, method)
@@ -459,14 +474,20 @@ def solve(
 
 
 def floor(instance: Instance) -> float:
-    """The cost that no schedule can beat: half the work or the longest path, in seconds; or, in
-    bytes, what one op holds at once or half of all weights."""
+    """The cost that no schedule can beat: the work shared out or the longest path, in seconds; or,
+    in bytes, what one op holds at once or an equal share of all weights.
+
+    Work is shared out at prices of the devices' time that add up to 1: a schedule of length C pays
+    at most C, and every op at least its price where it is cheapest.
+    """
     if instance.objective == "runtime":
-        work = instance.arrays.seconds.sum() / instance.pair.devices
+        times = instance.arrays.device_seconds
+        speed = 1.0 / np.maximum(times.sum(axis=0), 1e-300)
+        work = (times * (speed / speed.sum())).min(axis=1).sum()
         return float(max(work, upward_rank(instance).max()))
     weights = instance.graph.op_weight_bytes
     held = instance.graph.op_input_bytes + instance.graph.op_output_bytes + weights
-    return float(max(held.max(), weights.sum() / instance.pair.devices))
+    return float(max(held.max(), weights.sum() / instance.machine.devices))
 
 
 def schedule_costs(instance: Instance, schedule: Schedule) -> dict[str, float]:
@@ -478,4 +499,4 @@ def schedule_costs(instance: Instance, schedule: Schedule) -> dict[str, float]:
 def schedule_fitness(instance: Instance, schedule: Schedule) -> float:
     """The number that the searches minimise, as `Instance.fitness`, of a schedule."""
     simulation = instance.simulate(schedule)
-    return instance.fitness(simulation.makespan_s, simulation.peak_bytes)
+    return instance.fitness(simulation.makespan_s, simulation.peaks)

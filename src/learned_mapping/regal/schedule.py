@@ -8,7 +8,7 @@ import numpy as np
 
 from learned_mapping.drawn import DrawnOn
 from learned_mapping.errors import expect_whole
-from learned_mapping.hardware.device_pair import MAX_DEVICES
+from learned_mapping.hardware.devices import MAX_DEVICES
 from learned_mapping.programs.formats import index_of, placed_ops
 from learned_mapping.programs.graph import MAX_EDGES, MAX_OPS, ComputationGraph, whole_array
 from learned_mapping.programs.json_io import read_json

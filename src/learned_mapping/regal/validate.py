@@ -8,9 +8,10 @@ live intervals at every position.
 
 import math
 from collections import deque
+from typing import Any
 
 from learned_mapping.errors import InputError, expect_type
-from learned_mapping.hardware.device_pair import TOO_SLOW, DevicePair, check_pair
+from learned_mapping.hardware.devices import TOO_SLOW, Devices, check_devices
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.verdict import LISTED, Verdict, Violation, Violations
@@ -19,17 +20,17 @@ from learned_mapping.verdict import LISTED, Verdict, Violation, Violations
 def validate(
     graph: ComputationGraph,
     schedule: Schedule,
-    pair: DevicePair | None = None,
+    machine: Devices | None = None,
     *,
     listed: int | None = LISTED,
 ) -> Verdict:
-    """Judges a schedule of `graph` on `pair` (the defaults of `DevicePair` when None).
+    """Judges a schedule of `graph` on `machine` (the defaults of `Devices` when None).
 
     Args:
       listed: violations listed of each rule; all where None.
 
     Returns:
-      A verdict. Costs ``makespan_s`` (seconds) and ``peak_bytes`` (of the fuller device) unless a
+      A verdict. Costs ``makespan_s`` (seconds) and ``peak_bytes`` (of the fullest device) unless a
       rule other than the memory limit is broken.
 
     Raises:
@@ -37,187 +38,268 @@ def validate(
     """
     expect_type(graph, ComputationGraph, "graph")
     expect_type(schedule, Schedule, "schedule")
-    pair = check_pair(DevicePair() if pair is None else pair)
-    broken = Violations(listed)
-    placement, steps = (
-        schedule.placement.tolist(),
-        [tuple(step) for step in schedule.order.tolist()],
-    )
-    if schedule.devices != pair.devices:
-        detail = f"the schedule is for {schedule.devices} devices, there are {pair.devices}"
+    machine = check_devices(Devices() if machine is None else machine)
+    if schedule.devices != machine.devices:
+        detail = f"the schedule is for {schedule.devices} devices, there are {machine.devices}"
         return Verdict((Violation("devices", (), detail),))
-    if len(placement) != graph.num_ops:
-        return Verdict(
-            (Violation("placement", (), f"{len(placement)} placements for {graph.num_ops} ops"),)
-        )
-    for op, device in enumerate(placement):
-        if not 0 <= device < pair.devices:
-            broken.add("placement", (graph.op_names[op],), f"there is no device {device}")
-    for step, (what, target) in enumerate(steps):
-        limit = graph.num_ops if target == -1 else graph.num_tensors
-        if not 0 <= what < limit or not -1 <= target < pair.devices:
-            broken.add(
-                "order", (), f"step {step} is ({what}, {target}): no such op, tensor or device"
-            )
-    if broken:
-        return Verdict(broken.all())
-
-    producers = graph.tensor_producer.tolist()
-    uses = list(zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()))
-    needed = {(tensor, placement[consumer]) for tensor, consumer in uses}
-    ran: dict[int, int] = {}
-    sent: dict[tuple[int, int], int] = {}
-    for step, (what, target) in enumerate(steps):
-        if target == -1:
-            if what in ran:
-                detail = f"op at step {ran[what]} and again at step {step}"
-                broken.add("every op once", (graph.op_names[what],), detail)
-            ran.setdefault(what, step)
-            continue
-        home = placement[producers[what]]
-        name = graph.tensor_names[what]
-        if target == home:
-            broken.add(
-                "transfer implied", (name,), f"step {step} sends it to device {home}, its home"
-            )
-        elif (what, target) not in needed:
-            detail = f"step {step} sends it to device {target}, where no op uses it"
-            broken.add("transfer implied", (name,), detail)
-        if (what, target) in sent:
-            detail = (
-                f"transfer to device {target} at step {sent[what, target]} and again at step {step}"
-            )
-            broken.add("one transfer per tensor and device", (name,), detail)
-        sent.setdefault((what, target), step)
-    for op in range(graph.num_ops):
-        if op not in ran:
-            broken.add("every op once", (graph.op_names[op],), "op never runs")
-    for (tensor, _target), step in sent.items():
-        producer = producers[tensor]
-        if producer in ran and ran[producer] > step:
-            culprits = (graph.op_names[producer], graph.tensor_names[tensor])
-            detail = f"step {step} sends a tensor produced at step {ran[producer]}"
-            broken.add("dataflow", culprits, detail)
-    for tensor, consumer in uses:
-        producer, device = producers[tensor], placement[consumer]
-        if consumer not in ran or producer not in ran:
-            continue
-        if device == placement[producer]:
-            if ran[producer] < ran[consumer]:
-                continue
-            detail = (
-                f"op runs at step {ran[consumer]}, its input is produced at step {ran[producer]}"
-            )
-        elif (tensor, device) not in sent:
-            detail = f"the input is never sent to device {device}"
-        elif sent[tensor, device] > ran[consumer]:
-            detail = f"op runs at step {ran[consumer]}, its input is sent at {sent[tensor, device]}"
-        else:
-            continue
-        broken.add("dataflow", (graph.op_names[consumer], graph.tensor_names[tensor]), detail)
-    if broken:
-        return Verdict(broken.all())
-
-    ends = [
-        {placement[what]} if target == -1 else {target, placement[producers[what]]}
-        for what, target in steps
-    ]
-    queues = [
-        [s for s, involved in zip(steps, ends) if device in involved]
-        for device in range(pair.devices)
-    ]
-    makespan = _time(graph, placement, queues, pair)
+    if len(schedule.placement) != graph.num_ops:
+        detail = f"{len(schedule.placement)} placements for {graph.num_ops} ops"
+        return Verdict((Violation("placement", (), detail),))
+    judge = _Judge(graph, schedule, machine, Violations(listed))
+    judge.check_names()
+    if not judge.broken:
+        judge.check_steps()
+        judge.check_dataflow()
+    if judge.broken:
+        return Verdict(judge.broken.all())
+    makespan = judge.makespan()
     if not math.isfinite(makespan):
         raise InputError(graph.name, "", TOO_SLOW)
-    peaks = [_peak(graph, placement, queues[device], device) for device in range(pair.devices)]
-    for device, peak in enumerate(peaks):
-        if peak > pair.memory_bytes:
-            detail = f"device {device} holds {peak} bytes, it has {pair.memory_bytes:.0f}"
-            broken.add("memory limit", (f"device {device}",), detail)
-    return Verdict(broken.all(), {"makespan_s": makespan, "peak_bytes": float(max(peaks))})
+    peaks = [judge.peak(device) for device in range(machine.devices)]
+    judge.check_memory(peaks)
+    costs = {"makespan_s": makespan, "peak_bytes": float(max(peaks))}
+    return Verdict(judge.broken.all(), costs)
 
 
-def _seconds(graph: ComputationGraph, pair: DevicePair) -> list[float]:
-    """Seconds of each op: the graph's estimates, else the longer of arithmetic and traffic."""
-    if graph.op_seconds is not None:
-        return [float(s) for s in graph.op_seconds]
-    seconds = []
-    for op, (reads, writes) in enumerate(zip(graph.op_inputs, graph.op_outputs)):
-        touched = int(graph.op_weight_bytes[op]) + sum(
-            int(graph.tensor_bytes[t]) for t in reads + writes
-        )
+Step = tuple[int, int]  # (op, -1), or (tensor, device it goes to).
+Link = tuple[int, int]  # From one device to another.
+
+
+class _Judge:
+    """A schedule in plain lists, what each check has found of it, and every rule broken."""
+
+    def __init__(
+        self, graph: ComputationGraph, schedule: Schedule, machine: Devices, broken: Violations
+    ):
+        self.graph, self.machine, self.broken = graph, machine, broken
+        self.placement: list[int] = schedule.placement.tolist()
+        self.steps: list[Step] = [(int(what), int(target)) for what, target in schedule.order]
+        self.producers: list[int] = graph.tensor_producer.tolist()
+        self.uses = list(zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()))
+        self.ran: dict[int, int] = {}  # Op -> its first step.
+        self.sent: dict[Step, int] = {}  # (tensor, device) -> its first step.
+
+    def home(self, tensor: int) -> int:
+        return self.placement[self.producers[tensor]]
+
+    def check_names(self) -> None:
+        """Checks that every device, op and tensor exists."""
+        graph, devices = self.graph, self.machine.devices
+        for op, device in enumerate(self.placement):
+            if not 0 <= device < devices:
+                detail = f"there is no device {device}"
+                self.broken.add("placement", (graph.op_names[op],), detail)
+        for step, (what, target) in enumerate(self.steps):
+            limit = graph.num_ops if target == -1 else graph.num_tensors
+            if not 0 <= what < limit or not -1 <= target < devices:
+                detail = f"step {step} is ({what}, {target}): no such op, tensor or device"
+                self.broken.add("order", (), detail)
+
+    def check_steps(self) -> None:
+        """Checks that every op runs once, and that what is sent is needed there and sent once."""
+        names = self.graph.op_names
+        needed = {(tensor, self.placement[consumer]) for tensor, consumer in self.uses}
+        for step, (what, target) in enumerate(self.steps):
+            if target != -1:
+                self._check_transfer(step, what, target, needed)
+            elif what in self.ran:
+                detail = f"op at step {self.ran[what]} and again at step {step}"
+                self.broken.add("every op once", (names[what],), detail)
+            else:
+                self.ran[what] = step
+        for op in range(self.graph.num_ops):
+            if op not in self.ran:
+                self.broken.add("every op once", (names[op],), "op never runs")
+
+    def _check_transfer(self, step: int, tensor: int, target: int, needed: set[Step]) -> None:
+        home, name = self.home(tensor), self.graph.tensor_names[tensor]
+        if target == home:
+            detail = f"step {step} sends it to device {home}, its home"
+            self.broken.add("transfer implied", (name,), detail)
+        elif (tensor, target) not in needed:
+            detail = f"step {step} sends it to device {target}, where no op uses it"
+            self.broken.add("transfer implied", (name,), detail)
+        first = self.sent.setdefault((tensor, target), step)
+        if first != step:
+            detail = f"transfer to device {target} at step {first} and again at step {step}"
+            self.broken.add("one transfer per tensor and device", (name,), detail)
+
+    def check_dataflow(self) -> None:
+        """Checks that nothing is sent or used before it is there."""
+        ops, tensors, ran = self.graph.op_names, self.graph.tensor_names, self.ran
+        for (tensor, _), step in self.sent.items():
+            producer = self.producers[tensor]
+            if producer in ran and ran[producer] > step:
+                detail = f"step {step} sends a tensor produced at step {ran[producer]}"
+                self.broken.add("dataflow", (ops[producer], tensors[tensor]), detail)
+        for tensor, consumer in self.uses:
+            if consumer in ran and self.producers[tensor] in ran:
+                if detail := self._missing(tensor, consumer):
+                    self.broken.add("dataflow", (ops[consumer], tensors[tensor]), detail)
+
+    def _missing(self, tensor: int, consumer: int) -> str:
+        """A line that says why the tensor is not there where an op uses it; empty where it is."""
+        device, step = self.placement[consumer], self.ran[consumer]
+        if device == self.home(tensor):
+            produced = self.ran[self.producers[tensor]]
+            if produced < step:
+                return ""
+            return f"op runs at step {step}, its input is produced at step {produced}"
+        if (tensor, device) not in self.sent:
+            return f"the input is never sent to device {device}"
+        sent = self.sent[tensor, device]
+        return f"op runs at step {step}, its input is sent at {sent}" if sent > step else ""
+
+    def check_memory(self, peaks: list[int]) -> None:
+        """Checks that no device holds more than it has."""
+        for device, peak in enumerate(peaks):
+            limit = _at(self.machine.memory_bytes, device)
+            if peak > limit:
+                detail = f"device {device} holds {peak} bytes, it has {limit:.0f}"
+                self.broken.add("memory limit", (f"device {device}",), detail)
+
+    def seconds(self, op: int) -> float:
+        """Seconds of an op where it is: the graph's estimate, else the longer of arithmetic and
+        traffic."""
+        graph, device = self.graph, self.placement[op]
+        if graph.op_seconds is not None:
+            return float(graph.op_seconds[op])
+        if graph.op_kinds[op] == "input":
+            return 0.0
+        tensors = (*graph.op_inputs[op], *graph.op_outputs[op])
+        touched = int(graph.op_weight_bytes[op]) + sum(int(graph.tensor_bytes[t]) for t in tensors)
         if graph.op_untouched_bytes is not None:
             touched = max(touched - int(graph.op_untouched_bytes[op]), 0)
-        busy = max(float(graph.op_flop[op]) / pair.flop_per_s, touched / pair.bytes_per_s)
-        seconds.append(0.0 if graph.op_kinds[op] == "input" else busy)
-    return seconds
+        computing = float(graph.op_flop[op]) / _at(self.machine.flop_per_s, device)
+        return max(computing, touched / _at(self.machine.bytes_per_s, device))
+
+    def lasts(self, tensor: int, target: int) -> float:
+        """Seconds that a transfer takes."""
+        link = self.home(tensor), target
+        size, machine = int(self.graph.tensor_bytes[tensor]), self.machine
+        return _at(machine.link_latency_s, *link) + size / _at(machine.link_bytes_per_s, *link)
+
+    def queue(self, device: int) -> list[Step]:
+        """The steps that a device takes part in, in order."""
+        return [
+            (what, target)
+            for what, target in self.steps
+            if device == (self.placement[what] if target == -1 else target)
+            or (target != -1 and device == self.home(what))
+        ]
+
+    def makespan(self) -> float:
+        """Seconds until all queues, of devices and of links, are empty."""
+        return _Queues(self).run()
+
+    def peak(self, device: int) -> int:
+        """Most bytes held on a device: at each position of its queue every tensor live there, and
+        its ops' weights."""
+        graph, queue = self.graph, self.queue(device)
+        born: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for position, (what, target) in enumerate(queue):
+            if target == -1:
+                for tensor in graph.op_inputs[what]:
+                    last[tensor] = position
+                for tensor in graph.op_outputs[what]:
+                    born[tensor] = last[tensor] = position
+            elif target == device:
+                born[what] = last[what] = position
+            else:
+                last[what] = position
+        for tensor in born:
+            if graph.tensor_is_output[tensor] and self.home(tensor) == device:
+                last[tensor] = len(queue)
+        change = [0] * (len(queue) + 2)
+        for tensor, position in born.items():
+            change[position] += int(graph.tensor_bytes[tensor])
+            change[last[tensor] + 1] -= int(graph.tensor_bytes[tensor])
+        peak = held = 0
+        for position in range(len(queue)):
+            held += change[position]
+            peak = max(peak, held)
+        here = [op for op, place in enumerate(self.placement) if place == device]
+        return peak + sum(int(graph.op_weight_bytes[op]) for op in here)
 
 
-def _time(
-    graph: ComputationGraph,
-    placement: list[int],
-    queues: list[list[tuple[int, int]]],
-    pair: DevicePair,
-) -> float:
-    """Seconds until all queues are empty; a rendezvous waits at the head of both."""
-    now, waiting = [0.0] * pair.devices, [deque(queue) for queue in queues]
-    produced: dict[int, float] = {}
-    seconds = _seconds(graph, pair)
-    moved = True
-    while moved:
-        moved = False
-        for device, queue in enumerate(waiting):
-            while queue:
-                what, target = queue[0]
-                if target == -1:
-                    origins = [int(graph.tensor_producer[t]) for t in graph.op_inputs[what]]
-                    if any(origin not in produced for origin in origins):
-                        break
-                    begin = now[device]
-                    if pair.transfers == "free":
-                        begin = max([begin, *(produced[origin] for origin in origins)])
-                    now[device] = produced[what] = begin + seconds[what]
-                elif pair.transfers == "rendezvous":
-                    home = placement[graph.tensor_producer[what]]
-                    other = waiting[home if device == target else target]
-                    if not other or other[0] != (what, target):
-                        break
-                    now[home] = now[target] = max(now[home], now[target])
-                    other.popleft()
-                queue.popleft()
-                moved = True
-    assert not any(waiting), "queues wait for each other"
-    return max(now)
+class _Queues:
+    """Devices and links that work through queues of their own; one waits where another has to come
+    first."""
+
+    def __init__(self, judge: _Judge):
+        self.judge, self.transfers = judge, judge.machine.transfers
+        self.waiting = [deque(judge.queue(device)) for device in range(judge.machine.devices)]
+        self.now = [0.0] * judge.machine.devices
+        self.produced: dict[int, float] = {}  # Op -> when it was over.
+        self.arrived: dict[Step, float] = {}  # (tensor, device) -> when it was there.
+        self.lines: dict[Link, deque[Step]] = {}  # What goes over each link, in order.
+        self.idle: dict[Link, float] = {}  # From when on each link is.
+        if self.transfers != "rendezvous":
+            for tensor, target in judge.steps:
+                if target != -1:
+                    link = judge.home(tensor), target
+                    self.lines.setdefault(link, deque()).append((tensor, target))
+
+    def run(self) -> float:
+        """Seconds until the last device is done."""
+        moved = True
+        while moved:
+            moved = any([self.carry(link) for link in self.lines])
+            moved |= any([self.work(device) for device in range(len(self.waiting))])
+        assert not any(self.waiting), "queues wait for each other"
+        return max(self.now)
+
+    def carry(self, link: Link) -> bool:
+        """Sends what has been produced, in order; whether anything was sent."""
+        line, before = self.lines[link], len(self.lines[link])
+        while line and self.judge.producers[line[0][0]] in self.produced:
+            tensor, target = line.popleft()
+            start = self.produced[self.judge.producers[tensor]]
+            if self.transfers == "queued":
+                start = max(start, self.idle.get(link, 0.0))
+            self.idle[link] = self.arrived[tensor, target] = start + self.judge.lasts(
+                tensor, target
+            )
+        return len(line) < before
+
+    def work(self, device: int) -> bool:
+        """Takes steps of a device until it waits; whether it took any."""
+        queue, before = self.waiting[device], len(self.waiting[device])
+        while queue:
+            what, target = queue[0]
+            if target == -1:
+                begin = self.begin(what, device)
+                if begin is None:
+                    break
+                self.now[device] = self.produced[what] = begin + self.judge.seconds(what)
+            elif self.transfers == "rendezvous":
+                home = self.judge.home(what)
+                other = home if device == target else target
+                if not self.waiting[other] or self.waiting[other][0] != (what, target):
+                    break
+                both = max(self.now[home], self.now[target]) + self.judge.lasts(what, target)
+                self.now[home] = self.now[target] = self.arrived[what, target] = both
+                self.waiting[other].popleft()
+            queue.popleft()
+        return len(queue) < before
+
+    def begin(self, op: int, device: int) -> float | None:
+        """When an op can start on its device; None while an input is missing."""
+        begin = self.now[device]
+        for tensor in self.judge.graph.op_inputs[op]:
+            if self.judge.home(tensor) == device:
+                there = self.produced.get(self.judge.producers[tensor])
+            else:
+                there = self.arrived.get((tensor, device))
+            if there is None:
+                return None
+            begin = max(begin, there)
+        return begin
 
 
-def _peak(
-    graph: ComputationGraph, placement: list[int], queue: list[tuple[int, int]], device: int
-) -> int:
-    """Most bytes held on `device`: at each position of its queue, every tensor live there, and its
-    ops' weights."""
-    born, last = {}, {}
-    for position, (what, target) in enumerate(queue):
-        if target == -1:
-            for tensor in graph.op_inputs[what]:
-                last[tensor] = position
-            for tensor in graph.op_outputs[what]:
-                born[tensor] = last[tensor] = position
-        elif target == device:
-            born[what] = last[what] = position
-        else:
-            last[what] = position
-    for tensor in born:
-        if graph.tensor_is_output[tensor] and placement[graph.tensor_producer[tensor]] == device:
-            last[tensor] = len(queue)
-    weights = sum(
-        int(graph.op_weight_bytes[op]) for op in range(graph.num_ops) if placement[op] == device
-    )
-    change = [0] * (len(queue) + 2)
-    for tensor, position in born.items():
-        change[position] += int(graph.tensor_bytes[tensor])
-        change[last[tensor] + 1] -= int(graph.tensor_bytes[tensor])
-    peak = held = 0
-    for position in range(len(queue)):
-        held += change[position]
-        peak = max(peak, held)
-    return weights + peak
+def _at(value: Any, *place: int) -> float:
+    """A number of the devices: the same everywhere, or the one of this place."""
+    for index in place:
+        value = value[index] if isinstance(value, tuple) else value
+    return float(value)

@@ -13,7 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.regal.agent.policy import REINFORCED, SERVES
 from learned_mapping.regal.methods import EVALUATIONS, solve
 from learned_mapping.regal.rules.instance import Instance
@@ -82,7 +82,7 @@ def plan_distance(profile: str, seeds: int) -> list[Run]:
 
 
 def _devices(distance: str) -> int:
-    return MORE_DEVICES if distance == "four-devices" else DevicePair().devices
+    return MORE_DEVICES if distance == "four-devices" else Devices().devices
 
 
 def _instance(distance: str, name: str) -> str:
@@ -98,18 +98,18 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
       empty.
     """
     method = asked(method, config)
-    pair = DevicePair(devices=config["devices"], transfers=config["transfers"])
+    machine = Devices(devices=config["devices"], transfers=config["transfers"])
     outcomes_of: dict[str, Any] = {}
     try:
         for member in config["members"]:
-            problem = Instance(graph_of(config["set"], member), pair, config["objective"])
+            problem = Instance(graph_of(config["set"], member), machine, config["objective"])
             result = solve(problem, method, seed=seed, samples=config["evaluations"])
             graph = problem.graph
             outcomes_of[graph.name] = outcome(problem, result.solution, result.seconds) | {
                 "ops": graph.num_ops
             }
     except InputError as error:
-        if config["devices"] == DevicePair().devices:
+        if config["devices"] == Devices().devices:
             raise
         return {"graphs": {}, "refused": str(error)}
     return {"graphs": outcomes_of, "refused": ""}

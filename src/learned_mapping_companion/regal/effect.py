@@ -74,7 +74,9 @@ def cut_bins(instance: Instance, seen: Features) -> np.ndarray:
 
 def uniform_bins(instance: Instance) -> np.ndarray:
     """[N, d + 1, 2] int8, the bins of uniform laws."""
-    return np.full((instance.graph.num_ops, instance.pair.devices + 1, 2), BINS.index(1.0), np.int8)
+    return np.full(
+        (instance.graph.num_ops, instance.machine.devices + 1, 2), BINS.index(1.0), np.int8
+    )
 
 
 def plan_effect(profile: str, seeds: int) -> list[Run]:

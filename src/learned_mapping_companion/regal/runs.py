@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from learned_mapping.budget import Budget
-from learned_mapping.hardware.device_pair import DevicePair
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.forward import logits
@@ -155,7 +155,7 @@ LIMITED_ROOM = 1.05
 def limits(problem: Instance, evaluations: int) -> tuple[float, float]:
     """The least peak found and that of the list schedule, in bytes; always the same."""
     lean = solve(
-        Instance(problem.graph, problem.pair, "memory"), "brkga", samples=evaluations
+        Instance(problem.graph, problem.machine, "memory"), "brkga", samples=evaluations
     ).solution
     fast = solve(problem, "list-scheduler").solution
     return tuple(schedule_costs(problem, schedule)["peak_bytes"] for schedule in (lean, fast))
@@ -176,7 +176,7 @@ def schedule_limited(method: str, instance: str, config: Record, seed: int) -> R
         if most < LIMITED_ROOM * least:
             continue
         limit = int(least + config["share"] * (most - least))
-        problem = Instance(plain.graph, DevicePair(memory_bytes=limit))
+        problem = Instance(plain.graph, Devices(memory_bytes=limit))
         schedule = solve(problem, method, seed=seed, samples=config["evaluations"]).solution
         fits = schedule_costs(problem, schedule)["peak_bytes"] <= limit
         about = outcome(problem if fits else plain, schedule, 0.0)
@@ -189,10 +189,10 @@ def _instances(config: Record) -> Iterable[tuple[str, Instance]]:
         yield str(ops), Instance(random_graph(np.random.default_rng(ops), "layered", ops))
     if "graphs" not in config:
         return
-    pair = DevicePair(transfers=config["transfers"])
+    machine = Devices(transfers=config["transfers"])
     for name in config["graphs"]:
         graph = load_graph(config["kind"], name, config["split"])
-        yield name, Instance(graph, pair, config["objective"])
+        yield name, Instance(graph, machine, config["objective"])
 
 
 def _compile(method: str, objective: str) -> None:
@@ -209,7 +209,7 @@ def _compile(method: str, objective: str) -> None:
 def outcome(problem: Instance, schedule: Schedule, seconds: float) -> Record:
     """The cost as the independent validator has it, and its `floor`, seconds or bytes; an invalid
     schedule is reported with its first violation."""
-    verdict = validate(problem.graph, schedule, problem.pair)
+    verdict = validate(problem.graph, schedule, problem.machine)
     fault = "" if verdict.valid else str(verdict.violations[0])
     cost = verdict.costs.get(problem.cost_name, problem.cost(schedule))
     return {

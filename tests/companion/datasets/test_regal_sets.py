@@ -14,7 +14,7 @@ from learned_mapping_builders.topology import topology_digest
 
 from by_hand import hand_graph
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair, op_seconds
+from learned_mapping.hardware.devices import Devices, op_seconds
 from learned_mapping.programs.formats import read_graph
 from learned_mapping_companion.datasets.manifest import SPLITS
 from learned_mapping_companion.datasets.registry import SETS
@@ -282,7 +282,7 @@ def test_noise_is_seeded_and_multiplies():
         for s in (1, 1, 2)
     ]
     assert result[0].digest == result[1].digest != result[2].digest
-    base, noise = op_seconds(graph, DevicePair()), np.random.default_rng(1)
+    base, noise = op_seconds(graph, Devices()), np.random.default_rng(1)
     expected = base * np.exp(spread * noise.standard_normal(graph.num_ops))
     np.testing.assert_allclose(result[0].op_seconds, expected, atol=1e-12)
     ratios = graph.tensor_bytes * np.exp(spread * noise.standard_normal(graph.num_tensors))

@@ -7,7 +7,7 @@ import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.device_pair import DevicePair, op_seconds
+from learned_mapping.hardware.devices import Devices, device_seconds
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal import env
 from learned_mapping.regal.agent.features import features
@@ -84,8 +84,8 @@ def test_running_time_alone_is_the_same(odd_graph):
     transfers."""
     rng = np.random.default_rng(0)
     for number in range(20):
-        pair = DevicePair(transfers=("rendezvous", "free")[number % 2], devices=2 + number % 3 // 2)
-        own = Instance(odd_graph(rng, 15), pair)
+        machine = Devices(transfers=("rendezvous", "free")[number % 2], devices=2 + number % 3 // 2)
+        own = Instance(odd_graph(rng, 15), machine)
         chromosome, work = rng.random(own.chromosome_length), make_workspace(own)
         assert not own.arrays.counts_memory
         counting = own.arrays._replace(counts_memory=True)
@@ -102,8 +102,8 @@ def test_environment_is_the_rollouts(instance):
     both = [instance, slow]
     with env.exact():
         graphs = env.env_graphs(both, [features(item) for item in both])
-        pair = DevicePair()
-        reset = jax.jit(jax.vmap(lambda g: env.reset(g, pair, 7, 300)))
+        machine = Devices()
+        reset = jax.jit(jax.vmap(lambda g: env.reset(g, machine, 7, 300)))
         states, seen = reset(graphs)
         assert seen.nodes.shape[:2] == (2, 25) and not states.done.any()
         for number, item in enumerate(both):
@@ -129,16 +129,39 @@ def test_environment_is_the_rollouts(instance):
             lambda leaf: leaf[0], env.env_graphs([Instance(bare)], [features(instance)])
         )
         timed = jax.jit(lambda p: env.reset(given, p, 7, 300)[0].uniform_cost)
-        fast = DevicePair(flop_per_s=2 * pair.flop_per_s, bytes_per_s=2 * pair.bytes_per_s)
-        np.testing.assert_allclose(env.seconds_of(given, pair), op_seconds(bare, pair), rtol=1e-12)
-        assert timed(fast) == pytest.approx(float(timed(pair)) / 2)
+        fast = Devices(flop_per_s=2 * machine.flop_per_s, bytes_per_s=2 * machine.bytes_per_s)
+        np.testing.assert_allclose(
+            env.seconds_of(given, machine), device_seconds(bare, machine), rtol=1e-12
+        )
+        assert timed(fast) == pytest.approx(float(timed(machine)) / 2)
+
+
+@pytest.mark.parametrize("transfers", ["rendezvous", "free", "queued"])
+def test_environment_prices_links_and_unlike_devices(instance, transfers):
+    """Catches a link or a device's speed that the environment does not see, and one device's memory
+    taken for all."""
+    machine = Devices(
+        memory_bytes=(2e9, 3e9),
+        flop_per_s=(1e9, 3e9),
+        transfers=transfers,
+        link_bytes_per_s=((1e9, 5e11), (2e11, 1e9)),
+        link_latency_s=1e-4,
+    )
+    bare = dataclasses.replace(instance.graph, op_seconds=None, op_flop=np.full(24, 1e7))
+    priced = Instance(bare, machine)
+    with env.exact():
+        graph = env.env_graphs([Instance(bare)], [features(instance)])
+        given = jax.tree.map(lambda leaf: leaf[0], graph)
+        cost = jax.jit(lambda m: env.reset(given, m, 7, 300)[0].uniform_cost)
+        assert cost(machine) == uniform_cost(priced.arrays, (7,), 300, env.UNIFORM_RUNS)
+        assert cost(machine) != cost(dataclasses.replace(machine, link_latency_s=0.0))
 
 
 def test_choices_of_another_shape_are_refused(instance):
     """Catches compiled code that reads past a law, and reals taken for bins."""
     with env.exact():
         graph = jax.tree.map(lambda leaf: leaf[0], env.env_graphs([instance], [features(instance)]))
-        state, _ = env.reset(graph, DevicePair(), 7, 300)
+        state, _ = env.reset(graph, Devices(), 7, 300)
         (law,) = some_laws(instance, 1).astype(np.int32)
         for wrong in (law[:-1], law[:, :2], law[..., :1], law[None, None], law.astype(float)):
             with pytest.raises(InputError, match="expected integers of shape"):
@@ -150,7 +173,7 @@ def test_a_bin_that_is_not_there_changes_nothing(instance):
     and under vmap; what stands behind a graph's own ops is no bin of its."""
     with env.exact():
         graph = jax.tree.map(lambda leaf: leaf[0], env.env_graphs([instance], [features(instance)]))
-        state, _ = env.reset(graph, DevicePair(), 7, 300)
+        state, _ = env.reset(graph, Devices(), 7, 300)
         laws = some_laws(instance, 2).astype(np.int32)
         step = jax.jit(lambda c: env.step(state, c, 9, BINS))
         for number in (-1, len(BINS), 100, 2**31 - 1, -(2**31)):

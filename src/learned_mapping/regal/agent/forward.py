@@ -67,17 +67,17 @@ def logits(parameters: Parameters, seen: Features, rounds: int) -> np.ndarray:
 
 
 def instance_logits(parameters: Parameters, instance: Instance, rounds: int) -> np.ndarray:
-    """`logits` for the graph of an instance; errors of `check_devices`."""
-    check_devices(instance)
+    """`logits` for the graph of an instance; errors of `check_served_devices`."""
+    check_served_devices(instance)
     return logits(parameters, features(instance), rounds)
 
 
-def check_devices(instance: Instance) -> None:
+def check_served_devices(instance: Instance) -> None:
     """Raises `InputError` for another number of devices than the networks', which the paper too
     holds fixed (2.3)."""
-    if instance.pair.devices != 2:
+    if instance.machine.devices != 2:
         raise InputError(
-            "devices", "", f"the trained networks are for 2 devices, got {instance.pair.devices}"
+            "devices", "", f"the trained networks are for 2 devices, got {instance.machine.devices}"
         )
 
 

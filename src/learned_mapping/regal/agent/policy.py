@@ -22,7 +22,7 @@ from scipy.special import softmax
 from learned_mapping.errors import InputError
 from learned_mapping.folders import networks_folder
 from learned_mapping.learning.networks import draw_parameters
-from learned_mapping.regal.agent import forward
+from learned_mapping.regal.agent import forward, parts
 from learned_mapping.regal.agent import network as networks
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
@@ -31,6 +31,7 @@ from learned_mapping.regal.searches.proposals import law_of
 BINS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Values of alpha and beta to choose from; the paper prints none. Below 1 a law prefers both ends
 to the middle."""
+UNIFORM = BINS.index(1.0)
 HEAD_SCALE = 3.0
 """Weights of the heads' last layer have the standard deviation HEAD_SCALE / sqrt(width). The
 devices are alike, so at laws that do not tell them apart the gradient of every preference between
@@ -90,24 +91,37 @@ class Policy:
     seed: int
 
     def probabilities(self, instance: Instance) -> np.ndarray:
-        """[N, d + 1, 2, bins]; raises `InputError` for more than two devices."""
+        """[N, 3, 2, bins], for two devices."""
         logits = forward.instance_logits(self.parameters, instance, networks.ROUNDS)
         return softmax(logits, axis=-1)
 
     def choices(
         self, instance: Instance, rng: np.random.Generator, *, average: bool = False
     ) -> np.ndarray:
-        """[N, d + 1, 2] bins drawn once, for one run.
+        """[N, d + 1, 2] bins drawn once, for one run; for more than two devices see `parts`.
 
         Args:
-          instance: N ops.
+          instance: N ops; raises `InputError` for devices of unlike speed.
           average: draw for every op from the mean of all ops' laws: the same network, blind to
             where an op lies.
         """
-        p = self.probabilities(instance)
-        if average:
-            p = np.broadcast_to(p.mean(axis=0), p.shape)
-        return sample(p, 1, rng)[0]
+        if not instance.machine.alike:
+            raise InputError("devices", "", "the networks are for devices of one speed")
+        chosen = np.full(
+            (instance.graph.num_ops, instance.machine.devices + 1, 2), UNIFORM, np.int8
+        )
+        for ops, first, second, on_second, p in parts.halves(instance, self, np.array(BINS)):
+            if average:
+                p = np.broadcast_to(p.mean(axis=0), p.shape)
+            drawn = sample(p, 1, rng)[0]
+            # A side of several devices is told apart by its own cut; the other side is as here.
+            for devices, side, own in ((first, 0, ~on_second), (second, 1, on_second)):
+                alone = devices.stop - devices.start == 1
+                given = np.ones(len(ops), bool) if alone else ~own
+                chosen[ops[given], devices] = drawn[given, side, None]
+            if len(ops) == len(chosen):
+                chosen[:, -1] = drawn[:, -1]
+        return chosen
 
     def law(
         self, instance: Instance, rng: np.random.Generator, *, average: bool = False
@@ -163,10 +177,8 @@ def policy_for(
       training: with which the names of its files begin, as in `REINFORCED`.
 
     Raises:
-      InputError: there is no such network, it was trained for the other objective, or errors of
-        `check_devices`.
+      InputError: there is no such network, or it was trained for the other objective.
     """
-    forward.check_devices(instance)
     path, objective = policy_path(instance.objective, network, training), instance.objective
     fault = "" if network else f"none was trained so for {objective}; {OTHERWISE[objective]}"
     policy = _read(forward.find_network(training, path.stem.removeprefix(f"{training}-"), fault))

@@ -20,6 +20,7 @@ from learned_mapping.regal.searches.brkga import (
     Population,
     Shares,
     _evolve,
+    begin_on_one_device,
     draw_and_score,
 )
 from learned_mapping.regal.searches.random_numbers import Tables, stream, tabulate
@@ -87,6 +88,7 @@ def rollouts(
     pool, fitness = population.chromosomes, population.fitness
     work, tables, rows = make_workspace(arrays), pair_tables(bins), law_rows(choices, bins)
     draw_and_score(arrays, work, rng, pool[0], fitness[0], tables, 0)
+    begin_on_one_device(arrays, work, pool[0], fitness[0])
     population.ranks[:] = np.argsort(fitness[0], kind="mergesort")
     laws = [Tables(tables.alpha, tables.beta, row[None], tables.knots) for row in rows]
     shares = Shares(parameters.elites, parameters.mutants, parameters.mutants, parameters.bias)

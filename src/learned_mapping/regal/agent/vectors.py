@@ -15,7 +15,7 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.regal.agent.features import NODE_FEATURES, Features, features
-from learned_mapping.regal.agent.forward import check_devices, find_network
+from learned_mapping.regal.agent.forward import check_served_devices, find_network
 from learned_mapping.regal.rules.instance import Instance
 
 VECTORS = NODE_FEATURES[NODE_FEATURES.index("eigenvector_2") :]
@@ -85,7 +85,7 @@ class VectorPolicy:
 def check_served(instance: Instance) -> None:
     """Raises `InputError` for another number of devices than two, or for peak memory, for which
     nothing was trained."""
-    check_devices(instance)
+    check_served_devices(instance)
     if instance.objective != "runtime":
         raise InputError(
             "objective", instance.objective, "regal-vector was trained for running time alone"

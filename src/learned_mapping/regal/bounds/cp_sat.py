@@ -49,6 +49,15 @@ class CpSatResult:
     optimal: bool
 
 
+def is_modelled(instance: Instance) -> bool:
+    """Whether the model knows the devices: two, for running time of one speed, with one link both
+    ways."""
+    machine = instance.machine
+    if machine.devices != 2 or instance.objective == "memory":
+        return machine.devices == 2
+    return machine.alike and all(numbers[0, 1] == numbers[1, 0] for numbers in machine.links)
+
+
 def cp_sat(
     instance: Instance,
     *,
@@ -60,20 +69,17 @@ def cp_sat(
     """Solves with one worker.
 
     Args:
-      instance: what to schedule; for running time its transfers must be ``rendezvous``.
+      instance: what to schedule, on two devices; for running time they must be alike.
       deterministic_time: limit in CP-SAT's own units, near seconds, the same on every machine.
       seconds: limit in wall-clock seconds; four times `deterministic_time` where None.
       seed: the solver's.
       start: a schedule given as a hint.
     """
-    if instance.pair.devices != 2:
-        raise InputError(
-            "cp-sat", "devices", f"two devices are modelled, got {instance.pair.devices}"
+    if not is_modelled(instance):
+        fault = (
+            "modelled are two devices, for running time of one speed and with one link both ways"
         )
-    if instance.objective == "runtime" and instance.pair.transfers != "rendezvous":
-        raise InputError(
-            "cp-sat", "transfers", "running time is modelled for rendezvous transfers only"
-        )
+        raise InputError("cp-sat", "devices", fault)
     result, best = CpSatResult(None, np.inf, 0.0, False), start
     for phase in _phases(instance):
         # Built anew for each phase: what is known to be possible narrows every domain.
@@ -119,10 +125,13 @@ def cp_sat(
 def _phases(instance: Instance) -> list[Phase]:
     """The phases that a graph of this size goes through, their shares scaled to 1."""
     ops = instance.graph.num_ops
+    machine = instance.machine
+    # With links that cost, devices change their roles for nothing no longer.
+    barriers = machine.transfers == "rendezvous" and machine.free_links
     phases = [
         phase
         for phase in PHASES[instance.objective]
-        if phase.most_ops is None or ops <= phase.most_ops
+        if (phase.most_ops is None or ops <= phase.most_ops) and (barriers or not phase.barriers)
     ]
     total = sum(phase.share for phase in phases)
     return [phase._replace(share=phase.share / total) for phase in phases]

@@ -1,8 +1,10 @@
 """CP-SAT's model of running time, and what it shares with those of memory: the device of each op,
 what is sent.
 
-Rendezvous: every op is an interval on its device, every needed transfer an interval of no length on
-both its devices, intervals of a device do not overlap; minimise the last end.
+Every op is an interval on its device, and intervals of a device do not overlap; minimise the last
+end. Rendezvous: every needed transfer is an interval on both its devices, of no length where links
+are free. Otherwise a transfer delays those who need it, and where links have queues it is an
+interval on its link.
 """
 
 from typing import NamedTuple
@@ -59,6 +61,7 @@ class Model:
     unit: float  # Seconds or bytes of one unit of the objective.
     moment: list[cp_model.IntVar]  # Of each op, a time or a place in the sequence.
     length: list[int]  # Of each op, in the same.
+    sends: list[int]  # Of each tensor's transfer, in the same.
     transfer: dict[int, cp_model.IntVar]  # The moment at which each tensor is sent that may be.
 
     def __init__(self, instance: Instance, *, pinned: bool = True):
@@ -76,6 +79,7 @@ class Model:
                 model.add_bool_or(*clause)
             self.apart[producer, consumer] = apart
         self.sent: dict[int, cp_model.IntVar] = {}
+        self.sends = [0] * graph.num_tensors
         self.producer: list[int] = graph.tensor_producer.tolist()
         self.consumers = [graph.consumers(tensor).tolist() for tensor in range(graph.num_tensors)]
         for tensor, consumers in enumerate(self.consumers):
@@ -119,11 +123,12 @@ class Model:
             if solver.value(sent):
                 home = self.producer[tensor]
                 moment = solver.value(self.transfer[tensor])
-                items.append((moment, False, rank[home], 1, tensor, 1 - placement[home]))
+                lasts = self.sends[tensor] > 0
+                items.append((moment, lasts, rank[home], 1, tensor, 1 - placement[home]))
         return self._schedule(placement, [item[-2:] for item in sorted(items)])
 
     def _schedule(self, placement, order) -> Schedule:
-        return Schedule.of(placement, order, 2).on(self.graph, self.instance.pair)
+        return Schedule.of(placement, order, 2).on(self.graph, self.instance.machine)
 
 
 class RuntimeModel(Model):
@@ -143,34 +148,35 @@ class RuntimeModel(Model):
         self.unit = total / RESOLUTION or 1.0  # where nothing takes time, or next to none
         self.length = np.floor(seconds / self.unit).astype(np.int64).tolist()
         self.horizon = horizon = int(sum(self.length))
-        self.barriers = phase.barriers
+        speed, latency = (float(numbers[0, 1]) for numbers in instance.machine.links)
+        sends = np.floor((latency + graph.tensor_bytes / speed) / self.unit)
+        self.sends = np.minimum(sends, horizon + 1).astype(np.int64).tolist()
+        self.transfers, self.barriers = instance.machine.transfers, phase.barriers
         self.moment = [model.new_int_var(0, horizon - length, "") for length in self.length]
         self.transfer = {tensor: model.new_int_var(0, horizon, "") for tensor in self.sent}
         self.makespan = model.new_int_var(0, horizon, "makespan")
-        devices: tuple[list, list] = ([], [])
+        # Two devices, the link from the first to the second, and the link back.
+        resources: tuple[list, ...] = ([], [], [], [])
         for op, x in enumerate(self.on_second):
-            for literal, intervals in zip((~x, x), devices):
+            for literal, intervals in zip((~x, x), resources):
                 at = (self.moment[op], self.length[op])
                 intervals.append(model.new_optional_fixed_size_interval_var(*at, literal, ""))
             model.add(self.makespan >= self.moment[op] + self.length[op])
         for tensor, sent in self.sent.items():
             producer, moment = self.producer[tensor], self.transfer[tensor]
-            interval = model.new_optional_fixed_size_interval_var(moment, 0, sent, "")
-            for intervals in devices:
-                intervals.append(interval)
+            over = moment + self.sends[tensor]
+            if self.sends[tensor] > horizon:  # longer than everything on one device
+                model.add(sent == 0)
+            self._occupy(resources, tensor)
             ready = self.moment[producer] + self.length[producer]
             model.add(moment >= ready)
             for consumer in self.consumers[tensor]:
                 model.add(self.moment[consumer] >= ready)
                 apart = self.apart[producer, consumer]
-                model.add(self.moment[consumer] >= moment).only_enforce_if(apart)
-        for intervals in devices:
+                model.add(self.moment[consumer] >= over).only_enforce_if(apart)
+        for intervals in resources:
             model.add_no_overlap(intervals)
-        # Follows from the devices, but binds before they are chosen.
-        every = [
-            model.new_fixed_size_interval_var(*span, "") for span in zip(self.moment, self.length)
-        ]
-        model.add_cumulative(every, [1] * graph.num_ops, 2)
+        self._add_work()
         load = cp_model.LinearExpr.weighted_sum(self.on_second, self.length)
         model.add(self.makespan >= (horizon + 1) // 2)
         model.add(self.makespan >= load)
@@ -180,6 +186,38 @@ class RuntimeModel(Model):
             for tensor in self.sent:
                 self._add_barrier(tensor)
         model.minimize(self.makespan)
+
+    def _occupy(self, resources: tuple[list, ...], tensor: int) -> None:
+        """Adds the transfer of a tensor to the devices or to the link that it keeps busy."""
+        at, sent = (self.transfer[tensor], self.sends[tensor]), self.sent[tensor]
+        if self.transfers == "rendezvous":
+            interval = self.model.new_optional_fixed_size_interval_var(*at, sent, "")
+            resources[0].append(interval)
+            resources[1].append(interval)
+        elif self.transfers == "queued":
+            x = self.on_second[self.producer[tensor]]
+            for side, intervals in zip((~x, x), resources[2:]):
+                goes = self._both(sent, side)
+                interval = self.model.new_optional_fixed_size_interval_var(*at, goes, "")
+                intervals.append(interval)
+
+    def _add_work(self) -> None:
+        """Adds what follows from the devices, but binds before they are chosen: two at a time, and
+        a transfer that takes time stops both."""
+        model, spans, demands = self.model, [], []
+        for span in zip(self.moment, self.length):
+            spans.append(model.new_fixed_size_interval_var(*span, ""))
+            demands.append(1)
+        stopped = []
+        for tensor, sent in self.sent.items():
+            if self.transfers == "rendezvous" and 0 < self.sends[tensor] <= self.horizon:
+                at = (self.transfer[tensor], self.sends[tensor])
+                spans.append(model.new_optional_fixed_size_interval_var(*at, sent, ""))
+                demands.append(2)
+                stopped.append(2 * self.sends[tensor] * sent)
+        model.add_cumulative(spans, demands, 2)
+        if stopped:
+            model.add(2 * self.makespan >= self.horizon + sum(stopped))
 
     def _add_barrier(self, tensor: int) -> None:
         """Adds that each op is before the sending of the tensor or after it; what came before takes
@@ -217,13 +255,29 @@ class RuntimeModel(Model):
             else (start.placement ^ start.placement[0]).tolist()
         )
         self._hint_devices(placement)
-        clock = [0, 0]
+        clock, over, busy = [0, 0], [0] * self.graph.num_tensors, [0, 0]
         for what, target in start.order.tolist():
             if target == RUN_OP:
-                self.model.add_hint(self.moment[what], clock[placement[what]])
-                clock[placement[what]] += self.length[what]
-            else:
-                clock = [max(clock)] * 2
-                self.model.add_hint(self.transfer[what], clock[0])
+                device = placement[what]
+                inputs = self.graph.op_inputs[what]
+                begin = max(
+                    [clock[device], *(over[t] for t in inputs if self._away(t, placement, device))]
+                )
+                self.model.add_hint(self.moment[what], begin)
+                clock[device] = begin + self.length[what]
+                for tensor in self.graph.op_outputs[what]:
+                    over[tensor] = clock[device]
+                continue
+            home = placement[self.producer[what]]
+            begin = max(clock) if self.transfers == "rendezvous" else over[what]
+            if self.transfers == "queued":
+                begin = max(begin, busy[home])
+            self.model.add_hint(self.transfer[what], begin)
+            over[what] = busy[home] = begin + self.sends[what]
+            if self.transfers == "rendezvous":
+                clock = [over[what], over[what]]
         self.model.add_hint(self.makespan, max(clock))
         self.model.add(self.makespan <= max(clock))
+
+    def _away(self, tensor: int, placement: list[int], device: int) -> bool:
+        return placement[self.producer[tensor]] != device

@@ -35,7 +35,9 @@ class Workspace(NamedTuple):
     edge_copy: np.ndarray  # [E] uint32, the tensor's transfer to device 0
     owner: np.ndarray  # [I] uint32, the op itself, or the producer of what is sent
     target: np.ndarray  # [I] uint32, the device a transfer goes to
-    seconds: np.ndarray  # [I] float64, 0 for transfers
+    # [I d] float64, of an op by its device, of a transfer by where it comes from
+    seconds: np.ndarray
+    link: np.ndarray  # [d d] float64, until when each link is busy, in seconds
     # [I + 1] int32, what an item waits for: its inputs; for a transfer, the first use elsewhere
     arrivals: np.ndarray
     starts: np.ndarray  # [S] uint32, ops that wait for nothing
@@ -72,6 +74,8 @@ def make_workspace(instance: Instance | Arrays) -> Workspace:
     within = np.arange(len(a.consumers)) - np.repeat(ends - counts, counts)
     bounds = np.concatenate([[0], ends])[a.output_offsets]
     inputs = np.diff(a.input_offsets)
+    # [M, target, source]
+    sent = a.link_latency_s.T + a.tensor_bytes[:, None, None] / a.link_bytes_per_s.T
 
     def of_items(ops: np.ndarray, sent: np.ndarray, dtype: type = np.uint32) -> np.ndarray:
         return np.concatenate([ops, np.repeat(sent, d)]).astype(dtype)
@@ -83,7 +87,8 @@ def make_workspace(instance: Instance | Arrays) -> Workspace:
         edge_copy=(n + tensor * d).astype(np.uint32),
         owner=of_items(np.arange(n), a.tensor_producer),
         target=np.concatenate([np.zeros(n), np.tile(np.arange(d), m)]).astype(np.uint32),
-        seconds=of_items(a.seconds, np.zeros(m), np.float64),
+        seconds=np.concatenate([a.device_seconds.ravel(), sent.ravel()]),
+        link=np.zeros(d * d),
         arrivals=np.append(of_items(inputs, np.ones(m)), 2**31 - 1).astype(np.int32),
         starts=np.flatnonzero(inputs == 0).astype(np.uint32),
         placement=np.zeros(n, np.uint32),
@@ -152,9 +157,11 @@ def _kernel(with_memory: bool):
         n, end = np.uint64(ops), np.uint64(len(work.after))
         placement, waiting, clock, arrival = work.placement, work.waiting, work.clock, work.arrival
         uses, held, peak = work.uses, work.held, work.peak
-        free, priority = a.free_transfers, chromosome[ops * d :]
+        wide, priority = np.uint64(d), chromosome[ops * d :]
         for device in range(d):
             clock[device], held[device] = 0.0, 0
+        if a.queued:
+            work.link[:] = 0.0
         for op in range(ops):
             best, most_affine = 0, chromosome[op * d]
             for device in range(1, d):
@@ -192,18 +199,23 @@ def _kernel(with_memory: bool):
             is_op = item < n
             source = np.uint64(placement[work.owner[item]])
             device = source if is_op else np.uint64(work.target[item])
-            if free:
+            lasts = work.seconds[item * wide + source]
+            if a.overlapped:
                 if is_op:
                     begin = clock[device]
                     for j in range(a.input_offsets[item], a.input_offsets[item + _ONE]):
                         begin = max(begin, arrival[a.inputs[j] * d + device])
-                    clock[device] = begin + work.seconds[item]
+                    clock[device] = begin + lasts
                     for j in range(a.output_offsets[item], a.output_offsets[item + _ONE]):
                         arrival[a.outputs[j] * d + device] = clock[device]
                 else:
-                    arrival[item - n] = arrival[item - n - device + source]
-            else:  # An op is on its device alone, and a transfer takes no time.
-                both = max(clock[source], clock[device]) + work.seconds[item]
+                    begin = arrival[item - n - device + source]
+                    if a.queued:
+                        begin = max(begin, work.link[source * wide + device])
+                        work.link[source * wide + device] = begin + lasts
+                    arrival[item - n] = begin + lasts
+            else:  # An op is on its device alone.
+                both = max(clock[source], clock[device]) + lasts
                 clock[source], clock[device] = both, both
             if with_memory:
                 if is_op:
@@ -267,8 +279,11 @@ def fitness_of(a: Arrays, chromosome, work: Workspace):
     if not a.counts_memory:
         return _time_alone(a, chromosome, work)[0]
     makespan, peak, _ = evaluate(a, chromosome, work)
-    if peak > a.memory_bytes:
-        return INFEASIBLE * (peak / a.memory_bytes)
+    fullest = 0.0
+    for device in range(a.devices):
+        fullest = max(fullest, work.peak[device] / a.memory_bytes[device])
+    if fullest > 1.0:
+        return INFEASIBLE * fullest
     if a.minimise_memory:
         return float(peak)
     return makespan
@@ -278,19 +293,19 @@ def decode(instance: Instance, chromosome: np.ndarray) -> Schedule:
     """The schedule of a chromosome, by the compiled decoder."""
     work = make_workspace(instance)
     _, _, steps = evaluate(instance.arrays, np.ascontiguousarray(chromosome, np.float64), work)
-    n, d = instance.graph.num_ops, instance.pair.devices
+    n, d = instance.graph.num_ops, instance.machine.devices
     items = work.order[:steps].astype(np.int64)
     is_op = items < n
     order = np.stack(
         [np.where(is_op, items, (items - n) // d), np.where(is_op, RUN_OP, (items - n) % d)], axis=1
     )
-    return Schedule.of(work.placement, order, d).on(instance.graph, instance.pair)
+    return Schedule.of(work.placement, order, d).on(instance.graph, instance.machine)
 
 
 def encode(instance: Instance, schedule: Schedule) -> np.ndarray:
     """A chromosome that decodes to `schedule`: affinity 1 for the device chosen, priorities falling
     along the order."""
-    n, d = instance.graph.num_ops, instance.pair.devices
+    n, d = instance.graph.num_ops, instance.machine.devices
     chromosome = np.zeros(instance.chromosome_length)
     chromosome[np.arange(n) * d + schedule.placement] = 1.0
     what, target = schedule.order[:, 0].astype(np.int64), schedule.order[:, 1]

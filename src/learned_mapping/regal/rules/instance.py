@@ -1,6 +1,7 @@
 """One scheduling problem: a graph, the devices, the objective; and its arrays as the compiled
 kernels take them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -8,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.errors import InputError, expect_choice, expect_type
-from learned_mapping.hardware.device_pair import (
-    DevicePair,
+from learned_mapping.hardware.devices import (
+    Devices,
     Simulation,
-    check_pair,
+    check_devices,
     check_sizes,
-    op_seconds,
+    device_seconds,
     simulate,
 )
 from learned_mapping.programs.graph import ComputationGraph
@@ -29,7 +30,8 @@ class Arrays(NamedTuple):
     """An `Instance` for compiled code. N ops, M tensors, E uses, d devices. Offsets index the array
     that follows."""
 
-    seconds: np.ndarray  # [N] float64
+    seconds: np.ndarray  # [N] float64, of each op where it runs fastest
+    device_seconds: np.ndarray  # [N, d] float64
     weight_bytes: np.ndarray  # [N] int64
     tensor_bytes: np.ndarray  # [M] int64
     tensor_producer: np.ndarray  # [M] int32
@@ -41,9 +43,13 @@ class Arrays(NamedTuple):
     output_offsets: np.ndarray  # [N + 1] int32
     outputs: np.ndarray  # [M] int32, tensors each op produces
     devices: int
-    free_transfers: bool
+    link_bytes_per_s: np.ndarray  # [d, d] float64, by source and target
+    link_latency_s: np.ndarray  # [d, d] float64
+    costly_links: bool  # Whether the objective is running time, and some transfer takes time.
+    overlapped: bool  # Whether a transfer leaves its devices alone.
+    queued: bool
     minimise_memory: bool
-    memory_bytes: float
+    memory_bytes: np.ndarray  # [d] float64
     counts_memory: bool
     """False where the objective is running time and even all tensors and weights on one device keep
     the limit."""
@@ -59,14 +65,14 @@ class Instance:
     """
 
     graph: ComputationGraph
-    pair: DevicePair = field(default_factory=DevicePair)
+    machine: Devices = field(default_factory=Devices)
     # ``runtime`` (seconds) or ``memory`` (peak bytes of the fuller device).
     objective: str = "runtime"
 
     def __post_init__(self):
         expect_type(self.graph, ComputationGraph, "graph")
         expect_choice(self.objective, OBJECTIVES, "objective")
-        object.__setattr__(self, "pair", check_pair(self.pair))
+        object.__setattr__(self, "machine", check_devices(self.machine))
         check_sizes(self.graph, self.graph.name)
         if self.graph.op_is_tied.any():
             op = int(self.graph.op_is_tied.argmax())
@@ -77,8 +83,8 @@ class Instance:
     def chromosome_length(self) -> int:
         """o d affinities, o priorities, t d transfer priorities (Appendix A.2)."""
         return (
-            self.graph.num_ops * (self.pair.devices + 1)
-            + self.graph.num_tensors * self.pair.devices
+            self.graph.num_ops * (self.machine.devices + 1)
+            + self.graph.num_tensors * self.machine.devices
         )
 
     @property
@@ -87,14 +93,16 @@ class Instance:
 
     @cached_property
     def arrays(self) -> Arrays:
-        graph, pair = self.graph, self.pair
+        graph, machine = self.graph, self.machine
         by_consumer = np.argsort(graph.edge_consumer, kind="stable")
         by_producer = np.argsort(graph.tensor_producer, kind="stable")
         ops = np.arange(graph.num_ops + 1)
-
         total = int(graph.op_weight_bytes.sum()) + int(graph.tensor_bytes.sum())
+        seconds, (speed, latency) = device_seconds(graph, machine), machine.links
+        memory = np.array(machine.each("memory_bytes"))
         return Arrays(
-            seconds=np.array(op_seconds(graph, pair), np.float64),
+            seconds=seconds.min(axis=1),
+            device_seconds=np.array(seconds, np.float64),
             weight_bytes=np.array(graph.op_weight_bytes, np.int64),
             tensor_bytes=np.array(graph.tensor_bytes, np.int64),
             tensor_producer=np.array(graph.tensor_producer, np.int32),
@@ -107,24 +115,29 @@ class Instance:
                 np.int32
             ),
             outputs=by_producer.astype(np.int32),
-            devices=int(pair.devices),
-            free_transfers=pair.transfers == "free",
+            devices=int(machine.devices),
+            link_bytes_per_s=speed,
+            link_latency_s=latency,
+            costly_links=self.objective == "runtime" and not machine.free_links,
+            overlapped=machine.transfers != "rendezvous",
+            queued=machine.transfers == "queued",
             minimise_memory=self.objective == "memory",
-            memory_bytes=float(pair.memory_bytes),
-            counts_memory=self.objective == "memory" or total > pair.memory_bytes,
+            memory_bytes=memory,
+            counts_memory=bool(self.objective == "memory" or total > memory.min()),
         )
 
     def simulate(self, schedule: Schedule) -> Simulation:
         """The course of a schedule."""
-        return simulate(self.graph, schedule.placement, schedule.order.tolist(), self.pair)
+        return simulate(self.graph, schedule.placement, schedule.order.tolist(), self.machine)
 
     def cost(self, schedule: Schedule) -> float:
         """The objective of a schedule, seconds or bytes, by the simulator."""
         return float(getattr(self.simulate(schedule), self.cost_name))
 
-    def fitness(self, makespan_s: float, peak_bytes: int) -> float:
+    def fitness(self, makespan_s: float, peaks: Sequence[int]) -> float:
         """The number that searches minimise: the objective, or `INFEASIBLE` and more past the
-        limit."""
-        if peak_bytes > self.pair.memory_bytes:
-            return INFEASIBLE * (peak_bytes / self.pair.memory_bytes)
-        return float(makespan_s if self.objective == "runtime" else peak_bytes)
+        limit; `peaks` in bytes, of each device."""
+        fullest = float(np.max(np.asarray(peaks) / self.arrays.memory_bytes))
+        if fullest > 1.0:
+            return INFEASIBLE * fullest
+        return float(makespan_s if self.objective == "runtime" else max(peaks))

@@ -140,6 +140,23 @@ def draw_and_score(a: Arrays, work: Workspace, rng, chromosomes, fitness, tables
 
 
 @numba.njit(cache=True)
+def begin_on_one_device(a: Arrays, work: Workspace, chromosomes, fitness):
+    """Where links cost, the first chromosome [0] of a population gets all its ops on the fastest
+    device: no other placement is known to be worth its transfers."""
+    if not a.costly_links:
+        return
+    fastest, least = 0, np.inf
+    for device in range(a.devices):
+        total = a.device_seconds[:, device].sum()
+        if total < least:
+            fastest, least = device, total
+    for op in range(a.seconds.shape[0]):
+        for device in range(a.devices):
+            chromosomes[0, op * a.devices + device] = 1.0 if device == fastest else 0.0
+    fitness[0] = fitness_of(a, chromosomes[0], work)
+
+
+@numba.njit(cache=True)
 def _evolve(
     a: Arrays, work: Workspace, rng, population: Population, shares: Shares, tables: Tables, best
 ):
@@ -213,6 +230,7 @@ def populations(
     draw_and_score(
         a, work, rng, now.chromosomes[0, :scored], now.fitness[0, :scored], tables, initial
     )
+    begin_on_one_device(a, work, now.chromosomes[0], now.fitness[0])
     now.ranks[:] = np.argsort(now.fitness[0], kind="mergesort")
     best = now.fitness[0, now.ranks[:1]]
     while True:

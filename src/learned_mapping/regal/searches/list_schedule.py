@@ -28,7 +28,7 @@ def gp_list(instance: Instance, rng: np.random.Generator) -> Schedule:
 
     The counterpart of `gp_dfs` for running time: the paper has no such baseline.
     """
-    graph, d = instance.graph, instance.pair.devices
+    graph, d = instance.graph, instance.machine.devices
     side = _partition(instance, rng)
     rank = upward_rank(instance)
     chromosome = np.zeros(instance.chromosome_length)
@@ -56,7 +56,7 @@ def _partition(instance: Instance, rng: np.random.Generator) -> np.ndarray:
         tie = 1.0 + float(graph.tensor_bytes[tensor]) / mean
         for u, v in ((producer, consumer), (consumer, producer)):
             adjacency[u][v] = adjacency[u].get(v, 0.0) + tie
-    return partition(adjacency, weight, instance.pair.devices, rng)
+    return partition(adjacency, weight, instance.machine.devices, rng)
 
 
 class _Steps:
@@ -94,8 +94,10 @@ class _Steps:
         return [op for op, count in enumerate(self.waiting) if count == 0]
 
     def schedule(self) -> Schedule:
-        pair = self.instance.pair
-        return Schedule.of(self.placement, self.order, pair.devices).on(self.instance.graph, pair)
+        machine = self.instance.machine
+        return Schedule.of(self.placement, self.order, machine.devices).on(
+            self.instance.graph, machine
+        )
 
 
 def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
@@ -138,14 +140,15 @@ def _critical_path(instance: Instance) -> Schedule:
     """The ready op with the longest path to the end goes to the device where it finishes first.
 
     Upward ranks as in HEFT (Topcuoglu et al. 2002). Equal finishes go where fewer inputs have to be
-    sent.
+    sent. Of a link that serves one transfer at a time it sees the time of each, not the queue.
     """
-    graph, a, d = instance.graph, instance.arrays, instance.pair.devices
+    graph, a, d = instance.graph, instance.arrays, instance.machine.devices
     rank, placement = upward_rank(instance), np.full(graph.num_ops, -1)
     steps = _Steps(instance, placement)
     ready = [(-rank[op], op) for op in steps.ready()]
     heapq.heapify(ready)
     clock, finish = np.zeros(d), np.zeros(graph.num_ops)
+    (speed, latency), blocking = instance.machine.links, not a.overlapped
     while ready:
         _, op = heapq.heappop(ready)
         options = []
@@ -153,19 +156,27 @@ def _critical_path(instance: Instance) -> Schedule:
             after = clock.copy()
             missing = 0
             for tensor in steps.inputs[op]:
-                home = placement[graph.tensor_producer[tensor]]
-                if instance.pair.transfers == "free":
-                    after[device] = max(after[device], finish[graph.tensor_producer[tensor]])
-                if home != device and (tensor, device) not in steps.sent:
+                producer = graph.tensor_producer[tensor]
+                link = placement[producer], device
+                lasts = latency[link] + graph.tensor_bytes[tensor] / speed[link]
+                if not blocking:
+                    after[device] = max(after[device], finish[producer] + lasts)
+                if link[0] != device and (tensor, device) not in steps.sent:
                     missing += 1
-                    if instance.pair.transfers == "rendezvous":
-                        after[home] = after[device] = max(after[home], after[device])
-            after[device] += a.seconds[op]
+                    if blocking:
+                        after[link[0]] = after[device] = max(after[list(link)]) + lasts
+            after[device] += a.device_seconds[op, device]
             options.append((after[device], missing, after.sum(), device, after))
         finish[op], _, _, placement[op], clock = min(options, key=lambda option: option[:4])
         for successor in steps.append(op):
             heapq.heappush(ready, (-rank[successor], successor))
     return steps.schedule()
+
+
+def one_device(instance: Instance) -> Schedule:
+    """Everything on the device that takes the least time for all of it; nothing is sent."""
+    fastest = int(instance.arrays.device_seconds.sum(axis=0).argmin())
+    return depth_first(instance, np.full(instance.graph.num_ops, fastest))
 
 
 def _least_memory(instance: Instance) -> Schedule:
@@ -175,7 +186,7 @@ def _least_memory(instance: Instance) -> Schedule:
     Tensors count as freed once all their users have run; copies on the other device, from their
     transfer on.
     """
-    graph, d = instance.graph, instance.pair.devices
+    graph, d = instance.graph, instance.machine.devices
     size, weights = graph.tensor_bytes, graph.op_weight_bytes
     placement = np.full(graph.num_ops, -1)
     steps = _Steps(instance, placement)

@@ -51,7 +51,7 @@ def constant_law(
 
 def _uniform(instance: Instance) -> np.ndarray:
     """[N, d + 1, 2], all 1, as `law_of` takes it."""
-    return np.ones((instance.graph.num_ops, instance.pair.devices + 1, 2))
+    return np.ones((instance.graph.num_ops, instance.machine.devices + 1, 2))
 
 
 def spectral_law(instance: Instance, seen: Features, vector: str, strength: float) -> MutantLaw:
@@ -62,7 +62,7 @@ def spectral_law(instance: Instance, seen: Features, vector: str, strength: floa
       vector: the column that holds the ranks, such as ``eigenvector_2``, the Fiedler vector.
       strength: alpha of the affinity for that side; all else is uniform.
     """
-    d, entries = instance.pair.devices, _uniform(instance)
+    d, entries = instance.machine.devices, _uniform(instance)
     rank = (seen.nodes[:, NODE_FEATURES.index(vector)].astype(float) + 1) / 2
     side = np.minimum((rank * d).astype(int), d - 1)
     entries[np.arange(len(side)), side, 0] = strength
@@ -95,7 +95,7 @@ def priority_law(
         rank = rank_share(rank - LATE * rank_share(slack(instance)))
     priority = np.stack([1 + strength * rank, 1 + strength * (1 - rank)], axis=1)
     base = law_of(_uniform(instance)) if base is None else base
-    ops = instance.graph.num_ops * instance.pair.devices
+    ops = instance.graph.num_ops * instance.machine.devices
     alpha, beta = (
         np.concatenate([getattr(base, k)[:ops], priority[:, i]])
         for i, k in enumerate(("alpha", "beta"))
@@ -117,7 +117,7 @@ def ordered_law(instance: Instance, law: MutantLaw, height: float, transfers: fl
         in `law`.
       transfers: every transfer's priority has Beta(1 + transfers, 1).
     """
-    ops = instance.graph.num_ops * (instance.pair.devices + 1)
+    ops = instance.graph.num_ops * (instance.machine.devices + 1)
     ranked = priority_law(instance, "height", height, law) if height else law
     alpha, beta = np.ones((2, instance.chromosome_length))
     alpha[: len(ranked.alpha)], beta[: len(ranked.beta)] = ranked.alpha, ranked.beta

@@ -1,0 +1,252 @@
+"""The game played at prices: each buffer's action of highest value, given what it would really
+occupy.
+
+The value of an action is what the buffer saves, less the price of the steps and pairs of steps that
+the rules make it take, and what the later uses of its tensor are worth from there on
+(`mmap.bounds.prices`). From it goes the blame: what planned stays of other tensors are worth that
+fit beside what is in fast memory now, and would no more, as far as the price paid does not cover
+that. A few numbers of the rule are tuned on the program itself, game by game.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from learned_mapping.mmap.bounds.prices import (
+    PASSES,
+    Prices,
+    beyond_s,
+    copy_s,
+    copy_steps,
+    first_step,
+    hold_s,
+    look_ahead,
+    prices_of,
+)
+from learned_mapping.mmap.rules import kernel
+from learned_mapping.mmap.rules.actions import COPY, DROP
+from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays, record
+from learned_mapping.mmap.searches.search import Search
+
+GAMES = 60  # After which tuning stops, even where the budget would allow more.
+HALF = PASSES * (PASSES + 1) // 4  # Of the weights of all passes.
+SMALLEST = 0.005  # Share of the fast memory from which on a planned stay can be blocked.
+SEEN, NEAR = 32, 64
+"""Planned stays that a blame looks at, and how many steps behind the end of an action it looks."""
+
+STAY = record("buffer start end copy_first copy_last worth_s")
+"""A stay that most plans want: the buffer it begins with, its steps, those of its copy (0, 0
+without one), and what its uses save."""
+
+
+class Rule(NamedTuple):
+    """The numbers of the rule."""
+
+    goal: float  # Share of the memory up to which plans may ask; of pairs a little less.
+    memory: float  # The scale of the prices of memory.
+    pairs: float  # That of pairs of steps.
+    blame: float  # The weight of what is blocked.
+    now: float  # The weight of what a buffer saves beside those placed, not those planned.
+
+
+FIRST = (
+    Rule(0.77, 0.8, 0.8, 0.4, 0.3),
+    Rule(0.77, 1.0, 2.0, 2.5, 0.0),
+    Rule(0.77, 0.8, 0.4, 1.0, 0.0),
+    Rule(0.77, 0.4, 0.8, 0.0, 0.3),
+    Rule(0.77, 1.0, 1.0, 0.4, 0.0),
+    Rule(0.77, 0.4, 0.8, 2.5, 0.3),
+    Rule(0.77, 0.8, 0.8, 0.0, 0.0),
+    Rule(0.77, 0.8, 0.4, 1.0, 0.3),
+    Rule(0.77, 1.3, 2.6, 0.0, 0.0),
+)
+FACTOR, LOWEST = Rule(0.15, 0.7, 0.7, 0.7, 0.7), 0.1
+"""The logarithms of the first factors by which tuning changes the numbers, and what a smaller one
+counts as."""
+PAIRS_GOAL = 0.93  # Of pairs, as a share of that of memory.
+
+
+@numba.njit(cache=True)
+def planned_stays(program: ProgramArrays, uses: np.ndarray, stays: np.ndarray) -> int:
+    """Fills `stays` [B] with those that half of the passes held, in the order of their decisions;
+    returns how many."""
+    count = 0
+    for b in range(len(uses)):
+        buffer, copied = program.buffers[b], uses[b].copyings >= HALF
+        if uses[b].placings < HALF or buffer.bytes < SMALLEST * program.fast_bytes:
+            continue
+        if buffer.is_output == 0 and not copied:
+            continue
+        stay, worth_s, i, j = stays[count], uses[b].gain_s, b, uses[b].next
+        stay.buffer, stay.start, stay.end = b, first_step(program, uses, b), buffer.instruction
+        stay.copy_first = stay.copy_last = 0
+        if copied:
+            stay.copy_first, stay.copy_last = copy_steps(program, uses, b)
+        if buffer.is_output != 0:
+            stay.end = stay.copy_last if copied else buffer.live_end
+        while j != NONE and uses[j].copyings < HALF:
+            if uses[i].goings < HALF and program.buffers[j].instruction > stay.end:
+                break
+            worth_s += uses[j].gain_s
+            stay.end = max(stay.end, program.buffers[j].instruction)
+            i, j = j, uses[j].next
+        stay.worth_s = worth_s
+        count += 1 if worth_s > 0.0 else 0
+    return count
+
+
+@numba.njit(cache=True)
+def largest_gap(program: ProgramArrays, state: GameState, step: int, low: int, top: int) -> int:
+    """Bytes of the largest free chunk beside what is held at `step` or later, and beside
+    [low, top)."""
+    gap, free, waits, count = 0, 0, top > low, state.game[0].num_live
+    for i in range(count + 1):
+        if waits and (i == count or state.live[i].offset > low):
+            gap, free, waits = max(gap, low - free), max(free, top), False
+        if i < count and state.rectangles[state.live[i].rectangle].end >= step:
+            gap, free = max(gap, state.live[i].offset - free), max(free, state.live[i].top)
+    return max(gap, program.fast_bytes - free)
+
+
+@numba.njit(cache=True)
+def blocked_s(program, state, stays, after: int, action: int) -> float:
+    """What planned stays save, those from number `after` on, whose room or copy an action on the
+    evaluated buffer takes."""
+    b, o, total_s, seen, first, last = state.game[0].cursor, state.outcomes[action], 0.0, 0, 0, 0
+    if action == COPY:
+        first, last = kernel.copy_span(program, b, o.start, o.end)
+    for k in range(after, len(stays)):
+        stay, other = stays[k], program.buffers[stays[k].buffer]
+        if seen >= SEEN or other.instruction > o.end + NEAR:
+            break
+        if other.tensor == program.buffers[b].tensor:
+            continue
+        if min(last, stay.copy_last) > max(first, stay.copy_first):
+            joined = 0
+            for u in range(stay.copy_first, stay.copy_last):
+                joined |= state.steps[u].joined
+            if joined == 0:
+                total_s += stay.worth_s
+                continue
+        if stay.start > o.end or stay.end < o.start:
+            continue
+        seen += 1
+        step, top = max(stay.start, state.game[0].now), o.offset + program.buffers[b].bytes
+        if largest_gap(program, state, step, 0, 0) >= other.bytes:
+            if largest_gap(program, state, step, o.offset, top) < other.bytes:
+                total_s += stay.worth_s
+    return total_s
+
+
+@numba.njit(cache=True)
+def value_s(
+    program, state, prices, stays, after, blame: float, gain_s: float, action: int
+) -> float:
+    """The value of a legal action on the evaluated buffer, which saves `gain_s` if it is placed."""
+    b, o = state.game[0].cursor, state.outcomes[action]
+    buffer, tensor, uses = program.buffers[b], state.tensors[program.buffers[b].tensor], prices.uses
+    if action == DROP and tensor.end < buffer.instruction:
+        return uses[b].out_s
+    later_s = beyond_s(program, uses, prices.sums_s, b, max(o.end, tensor.end))
+    if action == DROP:
+        return later_s
+    price_s = hold_s(program, prices.sums_s, b, o.start, o.end)
+    if action == COPY:
+        price_s += copy_s(prices.sums_s, *kernel.copy_span(program, b, o.start, o.end))
+    if o.end < o.start or buffer.bytes == 0:
+        return gain_s - price_s + later_s
+    lost_s = blame * blocked_s(program, state, stays, after[b], action)
+    return gain_s - max(price_s, lost_s) + later_s
+
+
+@numba.njit(cache=True)
+def choose(program, state, prices, stays, after, blame: float, now: float) -> int:
+    """The legal action of highest value on the evaluated buffer."""
+    b, uses = state.game[0].cursor, prices.uses
+    t = program.buffers[b].instruction
+    placed = rest = state.steps[t].placed
+    for k in range(b + 1, program.first_buffer[t + 1]):
+        if program.buffers[k].bit >= 0 and uses[k].placings >= HALF:
+            rest |= 1 << program.buffers[k].bit
+    gain_s = now * kernel.benefit_s(program, b, placed)
+    gain_s += (1.0 - now) * kernel.benefit_s(program, b, rest) + uses[b].pay_s
+    best, best_s = NONE, 0.0
+    for action in range(3):
+        if state.outcomes[action].legal != 0:
+            worth_s = value_s(program, state, prices, stays, after, blame, gain_s, action)
+            if best == NONE or worth_s > best_s:
+                best, best_s = action, worth_s
+    return best
+
+
+@numba.njit(cache=True)
+def play_priced(program, state, prices, stays, after, blame: float, now: float) -> None:
+    """A whole game by `choose`."""
+    kernel.restart(program, state)
+    while state.game[0].cursor < len(program.buffers):
+        if kernel.evaluate(program, state) == 0:
+            kernel.drop_backup(program, state)
+        else:
+            action = choose(program, state, prices, stays, after, blame, now)
+            kernel.apply(program, state, action)
+
+
+class PricedGames:
+    """The games of the rule on one program, each played once."""
+
+    def __init__(self, search: Search):
+        self.search, self.values = search, {}
+        self._priced: dict[float, tuple[Prices, np.ndarray, np.ndarray]] = {}
+
+    def _at(self, goal: float) -> tuple[Prices, np.ndarray, np.ndarray]:
+        """Prices, planned stays, and [B] how many of these have been decided with each buffer."""
+        if goal not in self._priced:
+            program = self.search.game.program
+            prices, _ = prices_of(program, np.array([goal, PAIRS_GOAL * goal]))
+            stays = np.zeros(program.num_buffers, STAY)
+            stays = stays[: planned_stays(program, prices.uses, stays)]
+            after = np.searchsorted(stays["buffer"], np.arange(program.num_buffers), side="right")
+            self._priced[goal] = prices, stays, after
+        return self._priced[goal]
+
+    def play(self, rule: Rule) -> float:
+        """The return of the rule's game."""
+        if rule not in self.values:
+            program, state = self.search.game.program, self.search.game.state
+            prices, stays, after = self._at(rule.goal)
+            scale = np.array([[rule.memory], [rule.pairs]])
+            prices.sums_s[:, 1:] = np.cumsum(scale * prices.price_s, axis=1)
+            look_ahead(program, prices.uses, prices.sums_s)
+            play_priced(program, state, prices, stays, after, rule.blame, rule.now)
+            self.values[rule] = self.search.finish()
+        return self.values[rule]
+
+
+def priced(search: Search, share: float = 1.0) -> None:
+    """The best of the games of a few rules, then of those that differ from the best in one number,
+    by steps that halve when nothing helps. Stops after `GAMES`, or this share of the budget."""
+    games = PricedGames(search)
+
+    def stop() -> bool:
+        return search.budget.spent(share) or len(games.values) >= GAMES
+
+    best = FIRST[0]
+    for rule in FIRST:
+        if rule is FIRST[0] or not stop():
+            best = max(best, rule, key=games.play)
+    step = 1.0
+    while step > 0.2:
+        before = best
+        for name in Rule._fields:
+            for way in (step, -step):
+                if stop():
+                    return
+                best = max(best, _changed(best, name, way), key=games.play)
+        step = step if best != before else step / 2.0
+
+
+def _changed(rule: Rule, name: str, way: float) -> Rule:
+    """The rule with one number changed by a factor."""
+    number = max(getattr(rule, name), LOWEST)
+    return rule._replace(**{name: round(number * float(np.exp(way * getattr(FACTOR, name))), 3)})
