@@ -1,5 +1,6 @@
 """How fast the game and the agent are: exact steps per second in random legal play with
-Drop-backup, and how that grows with size; decisions per second of the agent, learning included."""
+Drop-backup, and how that grows with size; prices by size; decisions per second of the agent,
+learning included."""
 
 import math
 import multiprocessing
@@ -13,7 +14,9 @@ from learned_mapping.learning.loop import Log, train
 from learned_mapping.mmap import env
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.config import config_for
+from learned_mapping.mmap.bounds.prices import FIRST, prices_of
 from learned_mapping.mmap.rules.play import Game
+from learned_mapping.mmap.rules.state import program_arrays
 from learned_mapping.programs.program import Program
 from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.datasets.registry import builder
@@ -23,6 +26,10 @@ BARS = {300: 200_000, 3_000: 150_000, 10_000: 100_000, 30_000: None}
 """Buffers -> steps per second to reach on two cores."""
 ENV_BAR = 30_000
 """Steps per second of the JAX environment at 300 buffers."""
+PRICE_BARS = {
+    "inference_gru": None, "efficientnet_train_batch_32": None, "fleet_transformer_46_layers": 0.1,
+}  # fmt: skip
+"""Program -> CPU seconds of one core in which it has its prices, the last of 16,377 buffers."""
 AGENT_BARS = {
     "alexnet_train_batch_32": 5_000, "wavenet_coherent_batch32": 3_000, "AlphaTensor": 3_000,
     "tensor2tensor_transformer_bf16": 3_000,
@@ -64,6 +71,16 @@ def kernel_rate(num_buffers: int, seed: int, seconds: float = 1.0, repeats: int 
             moves += moves_of_a_game()
         best = max(best, moves / used)
     return best
+
+
+def price_seconds(program: Program, repeats: int = 5) -> float:
+    """CPU seconds of the prices of a program, the least of `repeats`."""
+    arrays, spent = program_arrays(program), []
+    for _ in range(1 + repeats):
+        start = time.process_time()
+        prices_of(arrays, FIRST, np.ones(3))
+        spent.append(time.process_time() - start)
+    return min(spent)
 
 
 def random_action(key: jax.Array, state: env.EnvState) -> jax.Array:
@@ -137,6 +154,10 @@ def benchmark() -> list[dict]:
             "bar": None,
         }
     )
+    for name, bar in PRICE_BARS.items():
+        program, _ = compiled.load(name)
+        about = f"prices, {name}, {program.num_buffers:,} buffers"
+        rows.append({"name": about, "value": price_seconds(program), "unit": "s", "bar": bar})
     for size, games in ENV_SIZES.items():
         capacity = env.capacity_for(scarce_program(size))
         name = f"JAX environment, {size:,} buffers, {games} games, {capacity} slots"

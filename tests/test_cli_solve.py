@@ -48,7 +48,7 @@ def test_a_mapping_is_seen_beside_a_rule_and_a_bound(capsys, folder):
     """Would catch a return above what no mapping exceeds, and a user who is told neither."""
     arguments = ["--method", "greedy", "--samples", "5", "--alone", "--out", "s.json", "--json"]
     actual = json.loads(run(capsys, "solve", "mmap", "program.json", *arguments)[1])
-    assert set(actual["beside"]) == {"greedy-tuned", "no mapping is above"}
+    assert set(actual["beside"]) == {"priced", "no mapping is above"}
     assert actual["costs"]["return"] <= actual["beside"]["no mapping is above"] + 1e-9
 
 

@@ -32,10 +32,14 @@ from .training.command import say
 EVALUATIONS = 50_000
 SOLVED_OPS, SOLVER_TIME = 120, 1.0
 """CP-SAT takes part up to this size, for so many of its own units of work."""
-SETS = {f"{dataset}/test": (dataset, dataset) for dataset in DATASETS} | {
-    f"{dataset}/development": (kind, dataset) for dataset, (kind, _) in DATASETS.items()
+SETS = {
+    f"{dataset}/{split}": (kind, split.replace("development", "test"), dataset)
+    for split in ("fresh", "test", "development")
+    for dataset, kind in (
+        (name, of if split == "development" else name) for name, (of, _) in DATASETS.items()
+    )
 }
-"""Name -> kind of graphs, and the dataset whose networks lead."""
+"""Name -> kind and split of graphs, and the dataset whose networks lead."""
 
 
 def laws(dataset: str) -> tuple[str, ...]:
@@ -92,11 +96,12 @@ def main() -> None:
     )
     chosen = parser.parse_args()
     for name in chosen.sets or SETS:
-        kind, dataset = SETS[name]
+        kind, split, dataset = SETS[name]
         objective = DATASETS[dataset][1]
-        known = dict(graphs.best_entries(kind, objective))
-        for graph_name in graphs.graph_names(kind):
-            problem = Instance(graphs.load_graph(kind, graph_name), objective=objective)
+        known = dict(graphs.best_entries(kind, objective, split))
+        for graph_name in graphs.graph_names(kind, split):
+            graph = graphs.load_graph(kind, graph_name, split)
+            problem = Instance(graph, objective=objective)
             old = known.get(graph_name)
             if old is not None and old["digest"] != problem.graph.digest:
                 old = None  # of another graph, which had this name
@@ -113,7 +118,7 @@ def main() -> None:
                 continue
             known[graph_name] = new
             write_json(
-                graphs.best_path(kind, objective),
+                graphs.best_path(kind, objective, split),
                 {"schema": f"learned-mapping/{graphs.BEST_SCHEMA}/1", "graphs": known},
             )
             say(f"{name} {graph_name} {new['cost']:.6g} {new['bound']:.6g} {new['method']}")

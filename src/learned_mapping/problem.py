@@ -167,7 +167,7 @@ class Problem(ABC):
         """A note for the user who chooses a method, after its description; may be empty."""
         return ""
 
-    def unseen(self, method: str) -> str:
+    def unseen(self, task: Any, method: str) -> str:
         """A line on the hardware that judges what a method finds and that it never sees; empty
         where it sees all."""
         return ""

@@ -226,7 +226,7 @@ class RegalAgent:
         compilation does."""
         examples = [self.examples[i] for i in chosen]
         nodes = self.config.batch_nodes
-        seen = [e.seen for e in examples]
+        seen = [e.seen.without_links() for e in examples]
         return make_batch(
             seen, nodes=nodes, edges=2 * nodes, graphs=MOST_GRAPHS + 1, sequence=1
         ), examples

@@ -1,21 +1,20 @@
-"""Trains REGAL as printed, from random weights, on graphs of the training split; validation graphs
-watch.
+"""Trains REGAL's networks by REINFORCE on graphs of the training split; validation graphs watch.
 
-    python -m builders.training.regal_reinforce --data synthetic-runtime --seed 0 --seconds 720 \\
-      --out runs/regal
+    python -m builders.training.regal_reinforce --data synthetic-runtime --seed 0 --out runs/regal
 
 With ``--start`` the first weights are those of a policy that this trained before, on other graphs,
-or of one that cloned a rule (`regal_clone`); what begins at a rule is named ``cloned``, at the
-spectral cut ``from-cut``.
+or of one that cloned a rule (`regal_clone`). With ``--attributes links`` every training graph has
+one of `LINKS`, and the network sees what a transfer takes.
 
-Writes the checkpoint ``reinforce-DATA-SEED.npz`` and the record ``reinforce-DATA-SEED.json``. The
-state of the training lies beside them; the same command goes on where an interrupted one stopped,
-to the same bits.
+Writes the checkpoint ``NAME-DATA-SEED.npz`` and the record ``NAME-DATA-SEED.json``, NAME by
+`training_name`. The state of the training lies beside them; the same command goes on where an
+interrupted one stopped, to the same bits.
 """
 
 import argparse
 import hashlib
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,22 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.programs.json_io import write_json
-from learned_mapping.regal.agent.network import MODELS, model_of
+from learned_mapping.regal.agent.forward import MODELS, model_of
 from learned_mapping.regal.agent.policy import BINS, Policy, read_policy, untrained, write_policy
 from learned_mapping.regal.agent.policy import sample as sample_bins
-from learned_mapping.regal.agent.reinforce import RECIPES, ReinforceAgent, ReinforceConfig
+from learned_mapping.regal.agent.reinforce import (
+    ATTRIBUTES,
+    BASELINES,
+    RECIPES,
+    SECONDS,
+    ReinforceAgent,
+    ReinforceConfig,
+)
 from learned_mapping.regal.agent.rollouts import rollouts
+from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.random_numbers import stream
 from learned_mapping_companion.regal.graphs import DATASETS
@@ -54,14 +62,15 @@ class Watch:
     """Gaps over the best known on validation graphs at `EVALUATIONS`, geometric means in
     percent."""
 
-    def __init__(self, dataset: str, seed: int):
+    def __init__(self, dataset: str, seed: int, *, links: bool = False):
         self.instances = watched_graphs(dataset, WATCHED, LARGEST_WATCHED)
+        self.instances = linked(self.instances) if links else self.instances
         self.best = references(self.instances)
         self.dataset, self.seed = dataset, seed
 
     def policy(self, parameters: Any) -> Policy:
         plain = jax.tree.map(np.asarray, parameters)
-        return Policy(plain, self.instances[0].objective, self.dataset, self.seed, model_of(plain))
+        return Policy(plain, self.instances[0].objective, self.dataset, self.seed)
 
     def gap(self, costs: np.ndarray) -> float:
         return float(100 * np.expm1(np.log(costs / self.best).mean()))
@@ -114,56 +123,64 @@ class Watch:
         }
 
 
+LINKS = ({"link_bytes_per_s": 450e9, "link_latency_s": 2e-6},) + (
+    {"link_bytes_per_s": 70e9, "link_latency_s": 1e-6},
+)
+"""What training graphs are joined by in turn: links as of NVLink and of a TPU's interconnect."""
+
+
+def training_name(model: str, attributes: str, start: Policy | None, cloned: bool) -> str:
+    """The begin of the names of a training's files."""
+    if attributes != "all":
+        return "links" if attributes == "links" else f"printed-{model}"
+    if model == "gnn" and start is not None and cloned:
+        return {"memory": "cloned", "runtime": "from-cut"}[start.objective]
+    return "reinforce" if model == "gnn" else model
+
+
+def linked(instances: list[Instance]) -> list[Instance]:
+    """The same graphs, each with one of `LINKS`."""
+    return [
+        replace(instance, machine=Devices(**LINKS[number % len(LINKS)]))
+        for number, instance in enumerate(instances)
+    ]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train REGAL by REINFORCE from random weights.")
+    parser = argparse.ArgumentParser(description="Train REGAL's networks by REINFORCE.")
     parser.add_argument("--data", choices=tuple(DATASETS), required=True)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--seconds", type=float, default=720.0, help="length, counted in work, not by a clock"
-    )
-    parser.add_argument("--baseline", choices=("group", "network"), default="group")
-    parser.add_argument(
-        "--model", choices=MODELS, default="gnn", help="gas: the recurrent network, without edges"
-    )
-    parser.add_argument(
-        "--attributes", choices=("all", "printed"), default="all", help="printed: the paper's alone"
-    )
-    parser.add_argument(
-        "--start", type=Path, help="checkpoint of a policy, in the place of random weights"
-    )
+    parser.add_argument("--seconds", type=float, help="length, counted in work, not by a clock")
+    parser.add_argument("--baseline", choices=BASELINES, default="group")
+    parser.add_argument("--model", choices=MODELS, default="gnn")
+    parser.add_argument("--attributes", choices=ATTRIBUTES, default="all")
+    parser.add_argument("--start", type=Path, help="a policy, in the place of random weights")
     parser.add_argument("--out", type=Path, required=True, help="folder")
     chosen = parser.parse_args()
-    if (chosen.model, chosen.attributes) == ("gas", "printed"):
-        parser.error("--attributes printed is for the graph network")
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
-    start, before, digest, kind = (
-        None,
-        0,
-        "",
-        "reinforce" if chosen.attributes == "all" else "printed-attributes",
-    )
+    start, said, digest = None, {}, ""
     if chosen.start is not None:
-        policy, said = read_policy(chosen.start)
+        start, said = read_policy(chosen.start)
         digest = hashlib.sha256(chosen.start.read_bytes()).hexdigest()[:16]
-        start, before = policy.parameters, said["updates"]
-        if said.get("cloned"):
-            kind = {"memory": "cloned", "runtime": "from-cut"}[policy.objective]
-        if policy.model != chosen.model:
-            raise InputError(chosen.start, "model", f"{policy.model}, expected {chosen.model}")
-    kind = chosen.model if chosen.model != "gnn" else kind
+        if model_of(start.parameters) != chosen.model:
+            raise InputError(chosen.start, "model", f"expected {chosen.model}")
+    name = training_name(chosen.model, chosen.attributes, start, bool(said.get("cloned")))
+    before = said.get("updates", 0)
     settings = {
-        "seconds": chosen.seconds,
+        "seconds": SECONDS[chosen.data] if chosen.seconds is None else chosen.seconds,
         "seed": chosen.seed,
         "baseline": chosen.baseline,
         "start": digest,
     }
     settings |= {"attributes": chosen.attributes, "model": chosen.model}
     config = ReinforceConfig(**RECIPES[chosen.data], **settings)
-    agent = ReinforceAgent(
-        training_graphs(chosen.data, max(stage.ops for stage in config.stages)), config, start
-    )
-    watch = Watch(chosen.data, chosen.seed)
-    stem = f"{kind}-{chosen.data}-{chosen.seed}"
+    graphs = training_graphs(chosen.data, max(stage.ops for stage in config.stages))
+    if chosen.attributes == "links":
+        graphs = linked(graphs)
+    parameters = None if start is None else start.parameters
+    agent = ReinforceAgent(graphs, config, parameters)
+    watch = Watch(chosen.data, chosen.seed, links=chosen.attributes == "links")
+    stem = f"{name}-{chosen.data}-{chosen.seed}"
     state = chosen.out / f"{stem}.state.npz"
     resume(agent, state)
     log = Log(chosen.out / f"{stem}.jsonl", agent.iterations)
@@ -182,12 +199,15 @@ def main() -> None:
 
     log.write = write_and_watch
     train(agent, lambda: False, log=log, checkpoint=state, every=10)
-    header = {
-        "command": f"python -m builders.training.regal_reinforce --data {chosen.data} "
-        f"--seed {chosen.seed} --seconds {chosen.seconds:g} --baseline {chosen.baseline} "
+    command = (
+        f"python -m builders.training.regal_reinforce --data {chosen.data} --seed {chosen.seed} "
+        f"--seconds {config.seconds:g} --baseline {chosen.baseline} "
         f"--attributes {chosen.attributes} --model {chosen.model} "
-        + (f"--start {chosen.start.name} " if start is not None else "")
-        + f"--out {chosen.out.name}",
+    )
+    if chosen.start is not None:
+        command += f"--start {chosen.start.name} "
+    header = {
+        "command": f"{command}--out {chosen.out.name}",
         "training_graphs": len(agent.instances),
         "updates": before + agent.iterations,
         "updates_before": before,

@@ -19,12 +19,12 @@ from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.learner import Learner, Variant
 from learned_mapping.regal.agent.policy import BINS
 from learned_mapping.regal.agent.rollouts import rollouts, uniform_cost
+from learned_mapping.regal.agent.written import rule_bins, uniform_bins
 from learned_mapping.regal.methods import EVALUATIONS, best_spectral_law, floor
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH, local_search
 from learned_mapping.regal.searches.random_numbers import stream
-from learned_mapping_companion.regal.effect import rule_bins, uniform_bins
 from learned_mapping_companion.regal.graphs import DATASETS, graph_names, load_graph
 
 from .. import regal_synthetic_graphs as synthetic
@@ -166,9 +166,10 @@ def _digest(arrays: Iterable[np.ndarray]) -> str:
 def references(instances: list[Instance]) -> np.ndarray:
     """[G] the best cost known of each graph: of a long evolution and of long climbs, one from its
     end."""
-    names = [
-        f"reference-{instance.graph.digest[:16]}-{instance.objective}" for instance in instances
-    ]
+    names = []
+    for instance in instances:
+        linked = f"-{_digest(instance.machine.links)}" if instance.arrays.costly_links else ""
+        names.append(f"reference-{instance.graph.digest[:16]}-{instance.objective}{linked}")
     return np.array(
         [
             _cached_cost(name, lambda i=instance: _reference(i))

@@ -123,7 +123,7 @@ def solve(options: Any) -> int:
             instance, **{name: chosen[name] for name in chosen.keys() - {"size", "device"}}
         )
     method, result, ready_s, interrupted = _run(paper, task, instance, options)
-    if unseen := paper.unseen(method):
+    if unseen := paper.unseen(task, method):
         print(unseen, file=sys.stderr)
     verdict = paper.validate(task, result.solution)
     if not verdict.valid:

@@ -85,7 +85,7 @@ class PartitioningOnSilicon(Partitioning):
         )
         return SiliconTask(instance, package, repair=repair, pretraining=pretraining, **settings)
 
-    def unseen(self, method: str) -> str:
+    def unseen(self, task: SiliconTask, method: str) -> str:
         """Silicon, where a method goes by the costs of the model and measures only what it ends
         with."""
         blind = method == "cp-sat" or self.method(method).kind in (RULE, EXACT)

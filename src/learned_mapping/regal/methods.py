@@ -35,6 +35,7 @@ from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, 
 from learned_mapping.regal.agent.policy import REINFORCED, policy_path, reinforced_law, training_of
 from learned_mapping.regal.agent.policy import SERVES as NETWORKS
 from learned_mapping.regal.agent.vectors import VECTORS, check_served, vector_policy
+from learned_mapping.regal.agent.written import cut_law
 from learned_mapping.regal.bounds.cp_sat import cp_sat, is_modelled
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
@@ -65,8 +66,8 @@ from learned_mapping.verdict import LISTED, Verdict
 # Cost-model evaluations every search gets unless told otherwise (REGAL, Section 3.2).
 EVALUATIONS = 5000
 CP_SAT_DETERMINISTIC = 3.0
-"""The solver's limit without one in seconds, in its own units of work: some ten seconds, the same
-result everywhere."""
+"""The solver's limit without one in seconds, in its own units of work, and less where there are
+fewer evaluations than `EVALUATIONS`: some ten seconds, the same result everywhere."""
 BESIDE_SECONDS = 5.0
 RULED_OPS = 60
 """Up to so many ops CP-SAT takes seconds, and no answer to a user is behind it."""
@@ -118,7 +119,8 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
         budget.record(schedule_fitness(instance, starts[-1]), better=float.__lt__)
     best = min(starts, key=lambda schedule: schedule_fitness(instance, schedule))
     left = None if budget.limit_s is None else max(budget.limit_s - budget.seconds, 0.1)
-    deterministic = CP_SAT_DETERMINISTIC if left is None else 1e9
+    share = min((budget.limit_samples or EVALUATIONS) / EVALUATIONS, 1.0)
+    deterministic = share * CP_SAT_DETERMINISTIC if left is None else 1e9
     seed = int(rng.integers(2**31))
     result = cp_sat(instance, seconds=left, deterministic_time=deterministic, seed=seed, start=best)
     if result.schedule is not None and budget.record(
@@ -334,6 +336,10 @@ METHODS: dict[str, Method] = {
         "BRKGA biased to halves of the best smooth vector on training graphs",
         lawful(best_spectral_law),
     ),
+    "cut": Method(
+        "regal with the spectral cut written into its bins in the place of a network",
+        lawful(cut_law),
+    ),
     "spectral-local-search": Method(
         "spectral-law with half of the evaluations, then local search from its best",
         lawful(best_spectral_law, then_climb),
@@ -426,6 +432,13 @@ class Scheduling(Problem):
 
     def network_of(self, task: Instance, method: str) -> Path | None:
         return network_file(task.objective, method)
+
+    def unseen(self, task: Instance, method: str) -> str:
+        """Links, where a network was trained for free ones."""
+        asks = method.partition(":")[0] in LEARNED and not method.startswith("regal-links")
+        return f"{method} was trained for free links: it does not see what a transfer takes" * (
+            asks and task.arrays.costly_links
+        )
 
     def note_of(self, method: str) -> str:
         """The objectives for which a method that asks a network has one."""

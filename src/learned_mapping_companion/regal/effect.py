@@ -7,13 +7,12 @@ training. The noise is the spread of laws that say nothing, drawn from a network
 
 import numpy as np
 
-from learned_mapping.regal.agent.features import NODE_FEATURES, Features, features
+from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.policy import BINS, policy_for, sample, training_of, untrained
 from learned_mapping.regal.agent.rollouts import rollouts
+from learned_mapping.regal.agent.written import rule_bins, uniform_bins
 from learned_mapping.regal.methods import floor
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.rules.levels import freed_bytes, rank_share
-from learned_mapping.regal.searches.list_schedule import upward_rank
 from learned_mapping.regal.searches.random_numbers import stream
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.regal.graphs import DATASETS, graph_names, load_graph
@@ -31,52 +30,6 @@ STREAMS = 3
 ROOM = 1.02
 """A graph on which the longest uniform run comes this close to what no schedule can beat has
 nothing to gain."""
-RULES = {"memory": ("eigenvector_2", 2.0), "runtime": ("balanced_4_1", 8.0)}
-"""Objective -> the smooth vector whose halves are the devices, and the bin of an op's own side."""
-
-
-def rule_bins(instance: Instance, seen: Features, part: str = "both") -> np.ndarray:
-    """[N, d + 1, 2] int8, the bins of a written law on two devices, ``devices`` or ``order`` alone,
-    or ``both``.
-
-    An op's priority is Beta(1 + 7 r, 8 - 7 r), r the rank of the bytes that it frees or, for
-    running time, of the longest path from it; its affinity for the device of its side of a smooth
-    vector is Beta(b, 1), and for the other Beta(1, b), by `RULES`.
-    """
-    bins = uniform_bins(instance)
-    vector, strength = RULES[instance.objective]
-    if part != "order":
-        side = seen.nodes[:, NODE_FEATURES.index(vector)] > 0
-        for device in (0, 1):
-            bins[np.arange(len(side)), device, np.where(side == bool(device), 0, 1)] = BINS.index(
-                strength
-            )
-    if part != "devices":
-        rank = rank_share(
-            freed_bytes(instance) if instance.objective == "memory" else upward_rank(instance)
-        )
-        parameters = np.stack([1 + 7 * rank, 8 - 7 * rank], axis=1)
-        bins[:, -1] = np.abs(np.log(parameters)[..., None] - np.log(BINS)).argmin(axis=-1)
-    return bins
-
-
-def cut_bins(instance: Instance, seen: Features) -> np.ndarray:
-    """[N, d + 1, 2] int8, for running time, the bins of the spectral cut as a law: Beta(8, 1) for
-    the affinity of an op's own side of `RULES`'s vector, nothing said of the others, and Beta(.5 to
-    4, 8) for its priority, by the longest path from it."""
-    bins, rank = uniform_bins(instance), rank_share(upward_rank(instance))
-    side = seen.nodes[:, NODE_FEATURES.index(RULES["runtime"][0])] > 0
-    bins[np.arange(len(side)), side.astype(int), 0] = BINS.index(8.0)
-    bins[:, -1, 0] = np.minimum(4 * rank, 3).astype(np.int8)
-    bins[:, -1, 1] = BINS.index(8.0)
-    return bins
-
-
-def uniform_bins(instance: Instance) -> np.ndarray:
-    """[N, d + 1, 2] int8, the bins of uniform laws."""
-    return np.full(
-        (instance.graph.num_ops, instance.machine.devices + 1, 2), BINS.index(1.0), np.int8
-    )
 
 
 def plan_effect(profile: str, seeds: int) -> list[Run]:

@@ -11,6 +11,7 @@ import numpy as np
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.policy import BINS, REINFORCED, policy_for, sample
 from learned_mapping.regal.agent.rollouts import rollouts
+from learned_mapping.regal.agent.written import cut_bins, uniform_bins
 from learned_mapping.regal.methods import floor
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.random_numbers import stream
@@ -21,8 +22,6 @@ from learned_mapping_companion.regal.effect import (
     GRAPHS,
     ROOM,
     STREAMS,
-    cut_bins,
-    uniform_bins,
 )
 from learned_mapping_companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping_companion.regal.methods import brought

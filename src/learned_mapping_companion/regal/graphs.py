@@ -29,8 +29,9 @@ SYNTHETIC_OPS = {
     "twenty": (20,) * 20,
 }
 """Split -> sizes; the families take turns. ``small`` and ``twenty`` are for exact optima."""
-UNTOUCHED, DISTANCE = "regal-test", "regal-distance"
-"""The data sets of the held-out test graphs, and of those at growing distance."""
+UNTOUCHED, FRESH, DISTANCE = "regal-test", "regal-fresh", "regal-distance"
+"""The data sets of the held-out test graphs, of those that came after them, and of those at growing
+distance."""
 
 
 def members(name: str, of: str = DISTANCE) -> tuple[str, ...]:
@@ -54,10 +55,10 @@ def graph_names(kind: str, split: str = "test") -> tuple[str, ...]:
     """The graphs of a split of a set, in the set's order or that of size.
 
     The set is ``traced`` or ``synthetic``, whose test graphs the methods were developed beside; or
-    one of `DATASETS`, whose graphs are those of `UNTOUCHED`, on which nothing was chosen.
+    one of `DATASETS`, whose graphs are those of `UNTOUCHED`, or of `FRESH` where that is the split.
     """
     if kind in DATASETS:
-        return members(kind, UNTOUCHED)
+        return members(kind, FRESH if split == "fresh" else UNTOUCHED)
     if kind == "traced":
         return tuple(item.name for item in stored_manifest("regal-graphs").split(split))
     names, turns = [], Counter()
@@ -87,7 +88,7 @@ def load_graph(kind: str, name: str, split: str = "test") -> ComputationGraph:
     if name not in names:
         raise InputError("graph", name, f"is not in the {kind} {split} set: {', '.join(names)}")
     if kind in DATASETS:
-        return graph_of(kind, name, UNTOUCHED)
+        return graph_of(kind, name, FRESH if split == "fresh" else UNTOUCHED)
     if kind == "traced":
         return read_graph(SETS["regal-graphs"].path / split / f"{name}.json.gz")
     i = names.index(name)
@@ -98,15 +99,16 @@ def load_graph(kind: str, name: str, split: str = "test") -> ComputationGraph:
 BEST_SCHEMA = "best-schedules"
 
 
-def best_path(kind: str, objective: str) -> Path:
+def best_path(kind: str, objective: str, split: str = "test") -> Path:
     """The file of a set of graphs, as `graph_names` knows it."""
-    return data_folder() / "regal" / "best" / f"{kind}-{objective}.json.gz"
+    name = f"{kind}-{objective}" if split == "test" else f"{split}-{kind}-{objective}"
+    return data_folder() / "regal" / "best" / f"{name}.json.gz"
 
 
-def best_entries(kind: str, objective: str) -> dict[str, dict[str, Any]]:
+def best_entries(kind: str, objective: str, split: str = "test") -> dict[str, dict[str, Any]]:
     """Graph -> ``digest``, ``cost`` and ``bound`` (seconds or bytes), ``method``, ``placement``,
     ``order``."""
-    path = best_path(kind, objective)
+    path = best_path(kind, objective, split)
     return _read(path) if path.exists() else {}
 
 

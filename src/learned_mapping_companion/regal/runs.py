@@ -189,7 +189,7 @@ def _instances(config: Record) -> Iterable[tuple[str, Instance]]:
         yield str(ops), Instance(random_graph(np.random.default_rng(ops), "layered", ops))
     if "graphs" not in config:
         return
-    machine = Devices(transfers=config["transfers"])
+    machine = Devices(transfers=config["transfers"], **config.get("machine", {}))
     for name in config["graphs"]:
         graph = load_graph(config["kind"], name, config["split"])
         yield name, Instance(graph, machine, config["objective"])

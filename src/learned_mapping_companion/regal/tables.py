@@ -228,7 +228,7 @@ def assemble_table1(profile: str, records: list[Record]) -> Record:
                 entries.append(
                     row(f"{dataset}/{graph}", method, "graph_gap_percent", gap, n=len(values))
                 )
-    return _result(entries, records)
+    return result_of(entries, records)
 
 
 def plan_test(profile: str, seeds: int) -> list[Run]:
@@ -261,7 +261,7 @@ def assemble_test(profile: str, records: list[Record]) -> Record:
     runs.
     """
     by_dataset = outcomes(records).groupby("instance", sort=False)
-    return _result(
+    return result_of(
         [entry for dataset, here in by_dataset for entry in _test_rows(dataset, costs_of(here))],
         records,
     )
@@ -393,7 +393,7 @@ def assemble_limit(profile: str, records: list[Record]) -> Record:
         )
         if method in keeping:
             entries += _gap_rows(LIMITED_DATASET, {method: keeping[method]}, best, **more)
-    return _result(entries, records)
+    return result_of(entries, records)
 
 
 def _drawn_means(method: str, dataset: str, values: np.ndarray) -> np.ndarray:
@@ -434,7 +434,7 @@ def assemble_time(profile: str, records: list[Record]) -> Record:
         for p in PARTS
         if len(split)
     ]
-    return _result(
+    return result_of(
         entries + _seconds_rows("traced-runtime", traced),
         [r for r in records if r["instance"] != "split"],
     )
@@ -470,7 +470,7 @@ def assemble_exact(profile: str, records: list[Record]) -> Record:
             optimum = dict(zip(optimal.graph, optimal.cost))
             entries += _gap_rows(instance, costs_of(here[here.graph.isin(optimum)]), optimum)
         entries += _seconds_rows(instance, here)
-    return _result(entries, records)
+    return result_of(entries, records)
 
 
 def _gap_rows(
@@ -544,7 +544,7 @@ def _proof_rows(instance: str, table: pandas.DataFrame) -> list[Row]:
     )
 
 
-def _result(entries: list[Row], records: list[Record]) -> Record:
+def result_of(entries: list[Row], records: list[Record]) -> Record:
     """Rows of a method that asks a network say of how many trainings it was."""
     trained = training_seeds(records)
     entries = [

@@ -29,6 +29,17 @@ BALANCED_VECTORS = 2
 DENSE_OPS = 160  # Up to here all eigenvectors are computed; above, those wanted, by Lanczos.
 SHIFT = 1e-3  # Added to the Laplacian's diagonal, so that it can be inverted.
 
+PLACES = (
+    "eigenvector_2",
+    "eigenvector_3",
+    "eigenvector_4",
+    "balanced_4_1",
+    "balanced_4_2",
+    "balanced_16_1",
+    "balanced_16_2",
+)
+"""The smooth vectors, along which an op has its place."""
+LINK = "transfer_seconds"  # What a network that knows links sees more, of ops and of edges.
 NODE_FEATURES = (
     "seconds",
     "output_bytes",
@@ -52,17 +63,12 @@ NODE_FEATURES = (
     "freed",
     "freed_rank",
     "pinned",
-    "eigenvector_2",
-    "eigenvector_3",
-    "eigenvector_4",
-    "balanced_4_1",
-    "balanced_4_2",
-    "balanced_16_1",
-    "balanced_16_2",
+    *PLACES,
+    LINK,
 )
 """Names of the columns of `Features.nodes`."""
 # Names of the columns of `Features.edges`.
-EDGE_FEATURES = ("bytes", "users", "depth_gap", "same_side", "is_output")
+EDGE_FEATURES = ("bytes", "users", "depth_gap", "same_side", "is_output", LINK)
 PRINTED = ("seconds", "output_bytes", "input_bytes", "bytes")
 """The columns of either that Section 2.1 names: running times of ops and sizes of tensors."""
 
@@ -77,6 +83,10 @@ class Features(NamedTuple):
     receivers: np.ndarray  # [E] int32, op that uses it.
     order: np.ndarray  # [N] int32, a topological order.
     pinned: int  # The op whose side fixes the signs.
+
+    def without_links(self) -> "Features":
+        """The same as a network sees it that knows no links."""
+        return self._replace(nodes=self.nodes[:, :-1], edges=self.edges[:, :-1])
 
 
 def features(instance: Instance) -> Features:
@@ -119,8 +129,11 @@ def features(instance: Instance) -> Features:
         2 * rank_share(freed) - 1,
         np.arange(n) == pinned,
     ]
-    nodes = np.concatenate([np.stack(columns, axis=1), places], axis=1)
-    edges = _edges(instance, depth / deepest, places)
+    sent = _transfer_seconds(instance)
+    of_ops = np.bincount(graph.tensor_producer, sent, n)
+    over = np.stack([_over(of_ops, seconds.mean())], axis=1)
+    nodes = np.concatenate([np.stack(columns, axis=1), places, over], axis=1)
+    edges = _edges(instance, depth / deepest, places, _over(sent, seconds.mean()))
     indices = (graph.edge_producer, graph.edge_consumer, graph.topological_order)
     senders, receivers, order = (np.asarray(index, np.int32) for index in indices)
     return Features(
@@ -129,24 +142,41 @@ def features(instance: Instance) -> Features:
 
 
 def printed_columns() -> tuple[np.ndarray, np.ndarray]:
-    """Float32 masks of `NODE_FEATURES` and of `EDGE_FEATURES`: 1 where a column is `PRINTED`."""
+    """Float32 masks of `NODE_FEATURES` and of `EDGE_FEATURES` but for links: 1 where a column is
+    `PRINTED`."""
     node, edge = (
-        np.isin(names, PRINTED).astype(np.float32) for names in (NODE_FEATURES, EDGE_FEATURES)
+        np.isin(names[:-1], PRINTED).astype(np.float32) for names in (NODE_FEATURES, EDGE_FEATURES)
     )
     return node, edge
 
 
-def _edges(instance: Instance, depth: np.ndarray, places: np.ndarray) -> np.ndarray:
+def _transfer_seconds(instance: Instance) -> np.ndarray:
+    """[M] seconds of sending each tensor, a mean over the links."""
+    a, between = instance.arrays, ~np.eye(instance.machine.devices, dtype=bool)
+    if not a.costly_links:
+        return np.zeros(len(a.tensor_bytes))
+    return a.link_latency_s[between].mean() + a.tensor_bytes * np.mean(
+        1 / a.link_bytes_per_s[between]
+    )
+
+
+def _over(values: np.ndarray, unit: float) -> np.ndarray:
+    """log2 of values over a unit, from -4, where 0 is too, to 4, over 4."""
+    return np.clip(np.log2(np.maximum(values / max(unit, 1e-300), 1e-9)), -4, 4) / 4
+
+
+def _edges(
+    instance: Instance, depth: np.ndarray, places: np.ndarray, sent: np.ndarray
+) -> np.ndarray:
     graph = instance.graph
     users = np.diff(graph.consumer_offsets)[graph.edge_tensor]
     producer, consumer = graph.edge_producer, graph.edge_consumer
     same = (places[producer] * places[consumer]).mean(axis=1)
     size = _relative(graph.tensor_bytes)[graph.edge_tensor]
     gap = np.log1p(10 * (depth[consumer] - depth[producer]))
-    return np.stack(
-        [size, np.log(np.maximum(users, 1)), gap, same, graph.tensor_is_output[graph.edge_tensor]],
-        axis=1,
-    )
+    is_output = graph.tensor_is_output[graph.edge_tensor]
+    columns = [size, np.log(np.maximum(users, 1)), gap, same, is_output, sent[graph.edge_tensor]]
+    return np.stack(columns, axis=1)
 
 
 def _relative(values: np.ndarray) -> np.ndarray:
@@ -154,7 +184,7 @@ def _relative(values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, float)
     if not len(values) or values.max() <= 0:
         return np.full(len(values), -1.0)
-    return np.clip(np.log2(np.maximum(values / values.mean(), 1e-9)), -4, 4) / 4
+    return _over(values, values.mean())
 
 
 def _share(values: np.ndarray) -> np.ndarray:

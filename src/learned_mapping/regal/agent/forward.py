@@ -45,6 +45,16 @@ def model_of(parameters: Parameters) -> str:
     return "plain" if read == parameters["node_encoder/mlp_out"]["w"].shape[1] else "gnn"
 
 
+def knows_links(parameters: Parameters) -> bool:
+    """Whether the weights are of a network that sees what a transfer takes."""
+    return parameters["node_encoder/mlp_0"]["w"].shape[0] == len(NODE_FEATURES)
+
+
+def columns_of(parameters: Parameters, seen: Features) -> Features:
+    """The attributes that the weights are for, without those of links where they know none."""
+    return seen if knows_links(parameters) else seen.without_links()
+
+
 def logits(parameters: Parameters, seen: Features, rounds: int) -> np.ndarray:
     """[N, d + 1, 2, bins] float32: what `network.network` computes for one graph.
 
@@ -53,6 +63,7 @@ def logits(parameters: Parameters, seen: Features, rounds: int) -> np.ndarray:
       seen: attributes of N ops.
       rounds: of message passing.
     """
+    seen = columns_of(parameters, seen)
     model, h = model_of(parameters), _perceptron(parameters, "node_encoder", seen.nodes)
     if model == "gas":
         h = _read_in_order(parameters, seen, h)
@@ -93,7 +104,13 @@ def write_network(
         for name, v in entry.items()
     }
     arrays = {name: np.asarray(values, np.float32) for name, values in named.items()}
-    write_checkpoint(path, arrays, header | said | _interface(bins))
+    known = len(NODE_FEATURES) if knows_links(network.parameters) else -1
+    read = {
+        "bins": list(bins),
+        "node_features": list(NODE_FEATURES[:known]),
+        "edge_features": list(EDGE_FEATURES[:known]),
+    }
+    write_checkpoint(path, arrays, header | said | read)
 
 
 def read_network(
@@ -106,8 +123,11 @@ def read_network(
         version.
     """
     arrays, header = read_checkpoint(path)
-    for name, expected in _interface(bins).items():
-        if header.get(name) != expected:
+    columns = {"node_features": NODE_FEATURES, "edge_features": EDGE_FEATURES}
+    for name, known in {"bins": tuple(bins), **columns}.items():
+        stored = header.get(name)
+        # A network that knows no links reads the columns before theirs.
+        if stored != list(known) and (name == "bins" or stored != list(known[:-1])):
             raise InputError(path, name, "is another than this version's: train anew")
     objective = header.get("objective")
     expect_choice(objective, OBJECTIVES, path, "objective")
@@ -162,14 +182,6 @@ def check_objective(objective: str, instance: Instance, name: str) -> None:
 
 def _said(kind: type) -> list[str]:
     return [field.name for field in dataclasses.fields(kind) if field.name != "parameters"]
-
-
-def _interface(bins: Sequence[float]) -> dict[str, list]:
-    return {
-        "bins": list(bins),
-        "node_features": list(NODE_FEATURES),
-        "edge_features": list(EDGE_FEATURES),
-    }
 
 
 def _embed(parameters: Parameters, seen: Features, h: np.ndarray, rounds: int) -> np.ndarray:

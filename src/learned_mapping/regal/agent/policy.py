@@ -194,8 +194,8 @@ def untrained(instance: Instance, seed: int = 0) -> Policy:
 @functools.lru_cache(maxsize=32)
 def _random_weights(seed: int) -> forward.Parameters:
     """Weights whose shapes are those of any graph's network."""
-    batch = networks.make_batch([forward.TWO_OPS], sequence=1)
-    parameters, _ = random_parameters(batch, np.random.default_rng([seed, 0]))
+    batch = networks.make_batch([forward.TWO_OPS.without_links()], sequence=1)
+    parameters, _ = random_parameters(batch, np.random.default_rng([seed, 0]), "plain")
     return jax.tree.map(np.asarray, parameters)
 
 

@@ -45,7 +45,7 @@ class Stage:
     ops: int
 
 
-BASELINES, ATTRIBUTES = ("group", "network"), ("all", "printed")
+BASELINES, ATTRIBUTES = ("group", "network"), ("all", "links", "printed")
 RANGES: Ranges = {
     **dict.fromkeys(("batch_graphs", "batch_ops"), ONE_OR_MORE),
     **dict.fromkeys(("rate", "later_rate", "last_rate", "value_rate", "entropy"), NOT_NEGATIVE),
@@ -71,8 +71,8 @@ class ReinforceConfig:
     entropy: float = 4e-3  # Weight of the entropy, a mean over heads and ops.
     baseline: str = "group"  # Of `BASELINES`: the mean of the graph's other rollouts; or b(G).
     attributes: str = "all"
-    """``all``, or ``printed``: the paper's alone. A policy reads all of them; its weights for the
-    others stay 0."""
+    """``all`` but those of links, ``links`` too, or ``printed``: the paper's alone, while the
+    weights for the others stay 0."""
     model: str = "gnn"  # Of `forward.MODELS`.
     # Digest of the policy whose weights are the first ones; random weights where there is none.
     start: str = ""
@@ -91,6 +91,8 @@ class ReinforceConfig:
             )
 
 
+SECONDS = {"synthetic-runtime": 1200.0, "traced-runtime": 720.0, "traced-memory": 480.0}
+"""Dataset -> length of a training, in the seconds of `seconds_of`."""
 RECIPES: dict[str, dict[str, Any]] = {
     "synthetic-runtime": {
         "stages": (
@@ -270,6 +272,8 @@ class ReinforceAgent:
             raise InputError("training", "graphs", "there are none")
         self.instances, self.config = list(instances), config
         self.seen = [features(instance) for instance in self.instances]
+        if config.attributes != "links":
+            self.seen = [attributes.without_links() for attributes in self.seen]
         if config.attributes == "printed":
             nodes, edges = printed_columns()
             self.seen = [

@@ -14,11 +14,11 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint
-from learned_mapping.regal.agent.features import NODE_FEATURES, Features, features
+from learned_mapping.regal.agent.features import NODE_FEATURES, PLACES, Features, features
 from learned_mapping.regal.agent.forward import check_served_devices, find_network
 from learned_mapping.regal.rules.instance import Instance
 
-VECTORS = NODE_FEATURES[NODE_FEATURES.index("eigenvector_2") :]
+VECTORS = PLACES
 """The seven actions."""
 FACTS = ("ops cut", "bytes cut", "balance by depth", "along the order", "log ops", "parallelism")
 HIDDEN = 4
