@@ -16,70 +16,13 @@ from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import read_program
-from learned_mapping.programs.program import Program, make_program
-from mmap_games import as_mapping, games, stacked
+from learned_mapping.programs.program import Program
+from mmap_games import as_mapping, awkward_program, games, stacked
 
 PROGRAMS = Path(__file__).parents[2] / "data" / "programs"
 BATCH, BATCHES, SCAN = 700, 4, 130
 """Programs per batch of the JAX environment, batches, and steps of each game: above 10^5 before
 games end."""
-
-
-def awkward_program(rng: np.random.Generator) -> Program:
-    """A small valid program with what real ones rarely have: alias groups over unrelated buffers of
-    equal size, empty tensors, tensors larger than the fast memory, idle steps, several outputs,
-    unused outputs, buffers not varied, latencies that are not monotone."""
-    num_steps = int(rng.integers(3, 25))
-    sizes, is_parameter = [], []
-    for _ in range(int(rng.integers(1, 5))):
-        sizes.append(int(rng.choice([0, 4, 4, 8, 8, 12, 40])))
-        is_parameter.append(True)
-    buffers, offsets, tables = [], [0], []
-    for t in range(num_steps):
-        readable = len(sizes)
-        reads = rng.choice(readable, size=min(readable, int(rng.integers(0, 4))), replace=False)
-        writes = range(readable, readable + int(rng.integers(0, 3)))
-        for _ in writes:
-            sizes.append(int(rng.choice([0, 4, 4, 8, 8, 12, 40])))
-            is_parameter.append(False)
-        here = [(t, int(n), False) for n in reads] + [(t, n, True) for n in writes]
-        varied = rng.permutation(len(here))[: int(rng.integers(0, 4))]
-        bits = {int(j): bit for bit, j in enumerate(varied)}
-        buffers += [(*buffer, bits.get(j, -1)) for j, buffer in enumerate(here)]
-        table = rng.choice([0.0, 0.5, 1.0, 2.0], size=1 << len(bits)) + rng.random(1 << len(bits))
-        table[-1] = rng.choice([0.0, 0.25, 1.0, 1.0, 3.0])
-        tables += table.tolist()
-        offsets.append(len(tables))
-    alias = np.full(len(buffers), -1)
-    free = rng.random(len(buffers)) < rng.choice([0.0, 0.3, 0.8])
-    for group in range(int(rng.integers(1, 6))):
-        size = int(rng.choice([0, 4, 8, 12]))
-        members = [
-            b
-            for b in range(len(buffers))
-            if free[b] and alias[b] < 0 and sizes[buffers[b][1]] == size
-        ]
-        first = int(rng.integers(0, max(len(members), 1)))
-        alias[members[first : first + int(rng.integers(1, 6))]] = group
-    instructions, tensors, is_output, bits = zip(*buffers) if buffers else ((), (), (), ())
-    return make_program(
-        name="awkward",
-        fast_bytes=int(rng.choice([12, 20, 32])),
-        copy_bytes_per_s=float(rng.choice([4.0, 3.0, 16.0])),
-        instruction_names=[f"i{t}" for t in range(num_steps)],
-        instruction_kinds=["fusion"] * num_steps,
-        tensor_names=[f"t{n}" for n in range(len(sizes))],
-        tensor_bytes=sizes,
-        tensor_is_parameter=is_parameter,
-        tensor_is_output=[not p and rng.random() < 0.2 for p in is_parameter],
-        buffer_instruction=instructions,
-        buffer_tensor=tensors,
-        buffer_is_output=is_output,
-        buffer_alias=alias,
-        buffer_bit=bits,
-        latency_offsets=offsets,
-        latency_s=tables,
-    )
 
 
 def synthetic(rng: np.random.Generator) -> Program:

@@ -11,12 +11,14 @@ from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError, expect_type
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
+from learned_mapping.mmap.bounds.prices import price_bound
 from learned_mapping.mmap.mapping import all_dropped, claimed_share, mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.edit_search.search import (
     PLAIN,
     REPEATING,
     EditParameters,
+    EditSearch,
     edit_search,
 )
 from learned_mapping.mmap.searches.evolution import (
@@ -26,6 +28,7 @@ from learned_mapping.mmap.searches.evolution import (
 )
 from learned_mapping.mmap.searches.greedy import greedy, greedy_tuned
 from learned_mapping.mmap.searches.heuristic import heuristic
+from learned_mapping.mmap.searches.priced import priced
 from learned_mapping.mmap.searches.repack import repack
 from learned_mapping.mmap.searches.search import Search, random_play
 from learned_mapping.mmap.validate import validate
@@ -49,14 +52,15 @@ from learned_mapping.verdict import LISTED, Verdict
 
 SECONDS = 10.0  # Every search gets this much unless told otherwise.
 BOUNDED, RULE_GAMES = 4000, 100
-"""Buffers up to which a bound takes a moment; games of the tuned rule that a solution is seen
-beside."""
+"""Buffers up to which linear programmes tighten a bound in a moment; games of the rule that a
+solution is seen beside."""
 GOING_ON = {"edit-search-repeats": 0.2, "packing": 0.1}
 """Methods that go on from a learner's best game where rules are allowed beside it -> their share of
 the budget."""
 UNIT = 2
 """The version of methods that read benefits, since `rules.state.benefit_unit` measures them by what
 placements save."""
+PRICED_START = 3  # That of the edit searches, since they start at the game of `priced`.
 PLANS = ("heuristic", "packing")
 """Methods that plan offsets and copies instead of playing: they obey the rules of the game
 (`validate`), but not its two choices, the shortest copy and the lowest free offset (`validate` with
@@ -116,7 +120,10 @@ def _edits_from(
     def play(search: Search, rng: np.random.Generator) -> None:
         for start in starts:
             search.play_actions(start.action)
-        edit_search(search, rng, parameters)
+        if starts:
+            EditSearch(search, rng, parameters).run()
+        else:
+            edit_search(search, rng, parameters)
 
     return played(play)(program, rng, budget)
 
@@ -176,7 +183,7 @@ def _method(
 
 def _edits(description: str, parameters: EditParameters) -> Method:
     play, go_on = partial(edit_search, parameters=parameters), partial(_edits_from, parameters)
-    return Method(description, played(play), SEARCH, go_on=go_on, version=UNIT)
+    return Method(description, played(play), SEARCH, go_on=go_on, version=PRICED_START)
 
 
 def _playing(program: Program, rng: np.random.Generator) -> None:
@@ -211,6 +218,12 @@ METHODS: dict[str, Method] = {
         random=False,
         version=UNIT,
     ),
+    "priced": _method(
+        "prices memory and copies by a Lagrangian, then takes what is worth most at these prices",
+        lambda search, rng: priced(search),
+        RULE,
+        random=False,
+    ),
     "heuristic": _method(
         "the compiler's published heuristic, values by the bytes they spare HBM; plans its own "
         "offsets and copies instead of playing",
@@ -230,8 +243,8 @@ METHODS: dict[str, Method] = {
         "evolution-logits, started at the game of greedy-tuned", evolution_warm, version=UNIT
     ),
     "edit-search": _edits(
-        "local search from the game of greedy-tuned: edits drawn at random, played on, kept where "
-        "not worse",
+        "local search from the game of priced: edits drawn at random, played on, kept where not "
+        "worse",
         PLAIN,
     ),
     "edit-search-repeats": _edits(
@@ -313,7 +326,7 @@ class MemoryMapping(Problem):
 
     name = "mmap"
     seconds = SECONDS
-    net = ("greedy-tuned", "heuristic")
+    net = ("priced", "heuristic")
 
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         """Every method; with the profile paper the learners have the paper's size."""
@@ -364,13 +377,15 @@ class MemoryMapping(Problem):
         return validate(task, solution, listed=listed)
 
     def beside(self, task: Program) -> tuple[str, dict[str, float]]:
-        """The tuned rule, and for programs of at most `BOUNDED` buffers what no mapping exceeds."""
-        others = {"greedy-tuned": solve(task, "greedy-tuned", samples=RULE_GAMES).metrics["return"]}
+        """The rule with prices, and what no mapping exceeds: by prices, and for programs of at most
+        `BOUNDED` buffers by linear programming where that proves less."""
+        bound = price_bound(task)
         if task.num_buffers <= BOUNDED:
             from learned_mapping.mmap.bounds.upper import upper_bound
 
-            others["no mapping is above"] = upper_bound(task).value
-        return "return", others
+            bound = min(bound, upper_bound(task).value)
+        rule = solve(task, "priced", samples=RULE_GAMES).metrics["return"]
+        return "return", {"priced": rule, "no mapping is above": bound}
 
     def hints(self, task: Program, solution: Any) -> list[str]:
         """Whether what a mapping spares is lost in its stalls again."""

@@ -27,6 +27,10 @@ held".
 So every pass of `climb` proves a bound, and the least one counts. A pass raises the prices of what
 the best plans ask too much of and lowers those of the rest, by factors, and moves gains and
 payments along a subgradient.
+
+**Supply.** For the rule that plays at prices, `searches.priced`, a third price is that of each
+step's supply, which the shortest copy takes evenly from its steps. A game's copy may take it from
+others, so this price proves nothing: for a bound it is 0.
 """
 
 from typing import NamedTuple
@@ -35,44 +39,46 @@ import numba
 import numpy as np
 
 from learned_mapping.mmap.rules.kernel import benefit_s
-from learned_mapping.mmap.rules.state import NONE, ProgramArrays, program_arrays, record
+from learned_mapping.mmap.rules.state import NONE, ProgramArrays, program_arrays, record, share
 from learned_mapping.programs.program import Program
 
-MEMORY, PAIRS = 0, 1  # What has prices.
+MEMORY, PAIRS, SUPPLY = range(3)  # What has prices.
 PASSES, PROOF_PASSES = 100, 200  # For a game, and for a bound.
 RATE, STEP, MARGIN = 0.25, 0.3, 0.15
 """The first step of the logarithm of prices, by what is asked too much; that of gains and payments,
 by their scale; and the step of the running mean of `USE`'s value."""
-FULL = np.ones(2)
-LEAST = (1e-4, 1e-5)  # Prices never fall below these, as shares of the mean saving of a step.
+FIRST = np.array([0.5, 0.02, 0.02])
+"""The first prices of the three, as shares of the mean saving of a step."""
+LEAST = 5e-4  # The share of the first price below which none falls.
 SLACK = 1e-9  # Relative, for the rounding of sums: on supplies, and on the bound.
 NEVER_S = -1e300  # The value of what cannot be.
 UNSEEN = NONE - 1
 
 USE = record(
-    "next far in_place placed copied goes_on wanted placings copyings goings"
-    " gain_s pay_s value_s scale_s keep_s out_s"
+    "next far in_place placed copied wanted placings copyings"
+    " offered_s gain_s pay_s value_s scale_s keep_s out_s"
 )
 """One record per buffer: the next buffer of its tensor or `NONE`; the far step of its shortest copy
-or `NONE`; whether it updates in place; in the best plan, whether it is placed, copied, and held on
-to the next use; whether its instruction's best set has it; the passes of which it was each of the
-first three, a later one weighing more. Then gain and payment; what it saves beside the plans of the
-passes, a running mean; the scale of the two; and what the later uses are worth at the prices if the
-tensor is held on to the next one, and if it is not."""
+or `NONE`; whether it updates in place; whether the best plan places it, and copies it; whether its
+instruction's best set has it; in how many passes it was placed, and copied, pass k counting k
+times. Then the supply of the steps of that copy; gain and payment; what it saves beside the plans
+of the passes, a running mean; the scale of the two; and what the later uses are worth at the prices
+if the tensor is held on to the next one, and if it is not."""
 
 
 @numba.njit(cache=True)
 def hold_s(program, sums_s, b: int, first: int, last: int) -> float:
-    """The price of holding b's tensor over steps [first, last], seconds; sums_s [2, T + 1]: sums of
+    """The price of holding b's tensor over steps [first, last], seconds; sums_s [3, T + 1]: sums of
     the prices before each step."""
-    share = program.buffers[b].bytes / max(program.fast_bytes, 1)
-    return share * (sums_s[MEMORY, last + 1] - sums_s[MEMORY, first])
+    part = program.buffers[b].bytes / max(program.fast_bytes, 1)
+    return part * (sums_s[MEMORY, last + 1] - sums_s[MEMORY, first])
 
 
 @numba.njit(cache=True)
 def copy_s(sums_s, first: int, last: int) -> float:
-    """The price of the pairs inside a copy over steps [first, last], seconds."""
-    return sums_s[PAIRS, last] - sums_s[PAIRS, first] if last > first else 0.0
+    """The price of a copy over steps [first, last], for supply and the pairs inside, seconds."""
+    supply_s = sums_s[SUPPLY, last + 1] - sums_s[SUPPLY, first]
+    return supply_s + (sums_s[PAIRS, last] - sums_s[PAIRS, first] if last > first else 0.0)
 
 
 @numba.njit(cache=True)
@@ -154,17 +160,18 @@ def plan_tensors(program, uses, sums_s, usage) -> float:
     """Follows the best plan of every tensor, after `look_ahead`; the sum of their values, seconds.
 
     Args:
-      usage: [2, T + 2], filled: shares of the memory, and copies around pairs, that plans ask for.
+      usage: [3, T + 2], filled: what plans ask for, shares of the memory, copies around pairs, and
+        shares of the supply.
     """
     held, total_s = np.full(len(program.is_parameter), UNSEEN), 0.0
     usage[:] = 0.0
     for b in range(len(uses)):
         use, buffer = uses[b], program.buffers[b]
         t, n, j = buffer.instruction, buffer.tensor, use.next
-        use.placed = use.copied = use.goes_on = 0
+        use.placed = use.copied = 0
         if buffer.bytes > program.fast_bytes:
             continue
-        share = buffer.bytes / max(program.fast_bytes, 1)
+        part = buffer.bytes / max(program.fast_bytes, 1)
         if held[n] >= t:
             use.placed = 1 if use.gain_s + use.pay_s > 0.0 else 0
         else:
@@ -173,15 +180,16 @@ def plan_tensors(program, uses, sums_s, usage) -> float:
             held[n] = end
             if end != NONE:
                 use.placed = 1
-                _ask(usage, MEMORY, first_step(program, uses, b), end, share)
+                _ask(usage, MEMORY, first_step(program, uses, b), end, part)
             first, last = copy_steps(program, uses, b)
-            if use.copied != 0 and last > first:
+            if use.copied != 0 and last >= first:
                 _ask(usage, PAIRS, first, last - 1, 1.0)
+                _ask(usage, SUPPLY, first, last, buffer.demand_s / use.offered_s)
         if held[n] >= t and j != NONE and program.buffers[j].instruction > held[n]:
             if use.keep_s + hold_s(program, sums_s, b, t + 1, held[n]) >= use.out_s:
-                _ask(usage, MEMORY, held[n] + 1, program.buffers[j].instruction, share)
-                held[n], use.goes_on = program.buffers[j].instruction, 1
-    for i in range(2):
+                _ask(usage, MEMORY, held[n] + 1, program.buffers[j].instruction, part)
+                held[n] = program.buffers[j].instruction
+    for i in range(3):
         usage[i] = np.cumsum(usage[i])
     return total_s
 
@@ -213,13 +221,15 @@ def best_sets(program, uses) -> float:
 
 
 @numba.njit(cache=True)
-def _move_gains(program, uses, step: float) -> None:
+def _move_gains(program, uses, step: float, weight: int) -> None:
     """Moves gains and payments towards what makes plans agree with the instructions' sets and
-    within alias groups, and the running mean of what buffers save beside the plans."""
+    within alias groups; counts the plans, and what buffers save beside them."""
     placed = np.zeros(len(program.supply_s), np.int64)
     size, joined, scale_s = np.zeros((3, max(program.num_groups, 1)))
     for b in range(len(uses)):
         use, buffer = uses[b], program.buffers[b]
+        use.placings += weight * use.placed
+        use.copyings += weight * use.copied
         if buffer.bit >= 0:
             placed[buffer.instruction] |= use.placed << buffer.bit
             use.gain_s += step * use.scale_s * (use.wanted - use.placed)
@@ -236,20 +246,22 @@ def _move_gains(program, uses, step: float) -> None:
 
 
 @numba.njit(cache=True)
-def climb(program, uses, price_s, goal, passes: int) -> float:
+def climb(program, uses, price_s, first, goal, passes: int) -> float:
     """Fills the prices, means that weigh later passes more; the least bound proven, seconds.
 
     Args:
       uses: as `first_uses` has them.
-      price_s: [2, T], seconds for all the memory of a step, and for a pair of steps.
-      goal: [2], shares of memory and of pairs up to which plans may ask before the price rises.
+      price_s: [3, T], seconds for all the memory of a step, a pair of steps, a step's supply.
+      first: [3], first prices as shares of the mean saving of a step; what begins at 0 stays there.
+      goal: [3], shares of memory, pairs and supply up to which plans may ask before prices rise.
     """
     steps, bound_s, weights = len(program.supply_s), np.inf, 0.0
     unit_s = program.possible_saving_s / steps
-    now, sums_s, usage = np.zeros((2, steps)), np.zeros((2, steps + 1)), np.zeros((2, steps + 2))
-    now[MEMORY], now[PAIRS] = 0.5 * unit_s, 0.02 * unit_s
+    now, sums_s, usage = np.zeros((3, steps)), np.zeros((3, steps + 1)), np.zeros((3, steps + 2))
+    for i in range(3):
+        now[i] = first[i] * unit_s
     for k in range(passes):
-        for i in range(2):
+        for i in range(3):
             sums_s[i, 1:] = np.cumsum(now[i])
         look_ahead(program, uses, sums_s)
         value_s = best_sets(program, uses) + plan_tensors(program, uses, sums_s, usage)
@@ -257,14 +269,10 @@ def climb(program, uses, price_s, goal, passes: int) -> float:
         weights += k + 1.0
         price_s += (k + 1.0) / weights * (now - price_s)
         slower = 1.0 / np.sqrt(1.0 + k / 8.0)
-        for i in range(2):
+        for i in range(3):
             beyond = np.minimum(usage[i, :steps] - goal[i], 1.0)
-            now[i] = np.maximum(now[i], LEAST[i] * unit_s) * np.exp(RATE * slower * beyond)
-        for b in range(len(uses)):
-            uses[b].placings += (k + 1) * uses[b].placed
-            uses[b].copyings += (k + 1) * uses[b].copied
-            uses[b].goings += (k + 1) * uses[b].goes_on
-        _move_gains(program, uses, STEP * slower)
+            now[i] = np.maximum(now[i], LEAST * first[i] * unit_s) * np.exp(RATE * slower * beyond)
+        _move_gains(program, uses, STEP * slower, k + 1)
     return bound_s
 
 
@@ -290,6 +298,8 @@ def first_uses(program: ProgramArrays) -> np.ndarray:
     can = np.where(output, ahead < steps, back > born[b["tensor"]])
     uses["far"] = np.where(can & fits, np.where(output, ahead, back), NONE)
     uses["far"][b["bytes"] == 0] = t[b["bytes"] == 0]
+    offered_s = np.abs(supplied_s[t + output] - supplied_s[uses["far"] + output])
+    uses["offered_s"] = np.maximum(np.maximum(offered_s, demand_s), 1e-300)
     uses["in_place"] = np.diff(program.updated_offsets) > 0
     everything = program.table_start[t + 1] - 1
     own = np.where(b["bit"] >= 0, 1 << np.maximum(b["bit"], 0), 0)
@@ -302,31 +312,28 @@ def first_uses(program: ProgramArrays) -> np.ndarray:
 
 
 class Prices(NamedTuple):
-    """The prices of a program, and what its buffers are worth at them."""
+    """The prices of a program, what its buffers are worth at them, and the bound they prove."""
 
-    price_s: np.ndarray  # [2, T]: of all memory of a step, and of a pair of steps.
-    sums_s: np.ndarray  # [2, T + 1]: sums of those before each step, at some scale.
-    uses: np.ndarray  # [B] `USE`.
+    price_s: np.ndarray  # [3, T]: of all memory of a step, of a pair of steps, of its supply.
+    sums_s: np.ndarray  # [3, T + 1]: sums of those before each step, at some scale.
+    uses: np.ndarray  # [B] `USE`, with values in the place of gains.
+    bound_s: float  # The least bound on the seconds saved, where supply has no price.
 
 
 def prices_of(
-    program: ProgramArrays, goal: np.ndarray = FULL, passes: int = PASSES
-) -> tuple[Prices, float]:
-    """The prices of a program after so many passes, with values in the place of gains; and the
-    least bound on the seconds saved. Arguments as in `climb`."""
-    uses, price_s = first_uses(program), np.zeros((2, program.num_instructions))
-    bound_s = 0.0
-    if program.possible_saving_s > 0.0:
-        bound_s = climb(program, uses, price_s, goal, passes)
+    program: ProgramArrays, first: np.ndarray, goal: np.ndarray, passes: int = PASSES
+) -> Prices:
+    """The prices of a program after so many passes; arguments as in `climb`."""
+    uses, price_s = first_uses(program), np.zeros((3, program.num_instructions))
+    saves = program.possible_saving_s > 0.0
+    bound_s = climb(program, uses, price_s, first, goal, passes) if saves else 0.0
     uses["gain_s"] = uses["value_s"]
-    return Prices(price_s, np.zeros((2, program.num_instructions + 1)), uses), bound_s
+    return Prices(price_s, np.zeros((3, program.num_instructions + 1)), uses, bound_s)
 
 
 def price_bound(program: Program | ProgramArrays) -> float:
     """The return that no game exceeds, by prices: looser than `upper.upper_bound`, and there in
     milliseconds for programs of every length."""
     arrays = program_arrays(program)
-    if arrays.possible_saving_s <= 0.0:
-        return 0.0
-    _, bound_s = prices_of(arrays, passes=PROOF_PASSES)
-    return min(bound_s / arrays.possible_saving_s + SLACK, 1.0)
+    proven = prices_of(arrays, FIRST * (1.0, 1.0, 0.0), np.ones(3), PROOF_PASSES)
+    return share(arrays, proven.bound_s + SLACK * arrays.possible_saving_s)

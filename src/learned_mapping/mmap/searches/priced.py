@@ -1,36 +1,29 @@
 """The game played at prices: each buffer's action of highest value, given what it would really
 occupy.
 
-The value of an action is what the buffer saves, less the price of the steps and pairs of steps that
+The value of an action is what the buffer saves, less the price of the memory and of the copy that
 the rules make it take, and what the later uses of its tensor are worth from there on
 (`mmap.bounds.prices`). From it goes the blame: what planned stays of other tensors are worth that
 fit beside what is in fast memory now, and would no more, as far as the price paid does not cover
 that. A few numbers of the rule are tuned on the program itself, game by game.
 """
 
+import functools
+import itertools
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
-from learned_mapping.mmap.bounds.prices import (
-    PASSES,
-    Prices,
-    beyond_s,
-    copy_s,
-    copy_steps,
-    first_step,
-    hold_s,
-    look_ahead,
-    prices_of,
-)
+from learned_mapping.mmap.bounds import prices as lagrangian
+from learned_mapping.mmap.bounds.prices import Prices
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP
 from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays, record
 from learned_mapping.mmap.searches.search import Search
 
 GAMES = 60  # After which tuning stops, even where the budget would allow more.
-HALF = PASSES * (PASSES + 1) // 4  # Of the weights of all passes.
+HALF = lagrangian.PASSES * (lagrangian.PASSES + 1) // 4  # Of the weights of all passes.
 SMALLEST = 0.005  # Share of the fast memory from which on a planned stay can be blocked.
 SEEN, NEAR = 32, 64
 """Planned stays that a blame looks at, and how many steps behind the end of an action it looks."""
@@ -40,12 +33,20 @@ STAY = record("buffer start end copy_first copy_last worth_s")
 without one), and what its uses save."""
 
 
+class Priced(NamedTuple):
+    """Prices, and what plans hold at them."""
+
+    prices: Prices
+    stays: np.ndarray  # `STAY`, in the order of their decisions.
+    after: np.ndarray  # [B]: how many of these begin with a buffer or before it.
+
+
 class Rule(NamedTuple):
     """The numbers of the rule."""
 
-    goal: float  # Share of the memory up to which plans may ask; of pairs a little less.
+    goal: float  # Share of the memory up to which plans may ask; of the others a little less.
     memory: float  # The scale of the prices of memory.
-    pairs: float  # That of pairs of steps.
+    copies: float  # That of pairs of steps and of supply.
     blame: float  # The weight of what is blocked.
     now: float  # The weight of what a buffer saves beside those placed, not those planned.
 
@@ -56,15 +57,11 @@ FIRST = (
     Rule(0.77, 0.8, 0.4, 1.0, 0.0),
     Rule(0.77, 0.4, 0.8, 0.0, 0.3),
     Rule(0.77, 1.0, 1.0, 0.4, 0.0),
-    Rule(0.77, 0.4, 0.8, 2.5, 0.3),
-    Rule(0.77, 0.8, 0.8, 0.0, 0.0),
-    Rule(0.77, 0.8, 0.4, 1.0, 0.3),
-    Rule(0.77, 1.3, 2.6, 0.0, 0.0),
 )
 FACTOR, LOWEST = Rule(0.15, 0.7, 0.7, 0.7, 0.7), 0.1
 """The logarithms of the first factors by which tuning changes the numbers, and what a smaller one
 counts as."""
-PAIRS_GOAL = 0.93  # Of pairs, as a share of that of memory.
+GOALS = np.array([1.0, 0.93, 0.93])  # Of memory, pairs and supply, in shares of the first.
 
 
 @numba.njit(cache=True)
@@ -78,19 +75,17 @@ def planned_stays(program: ProgramArrays, uses: np.ndarray, stays: np.ndarray) -
             continue
         if buffer.is_output == 0 and not copied:
             continue
-        stay, worth_s, i, j = stays[count], uses[b].gain_s, b, uses[b].next
-        stay.buffer, stay.start, stay.end = b, first_step(program, uses, b), buffer.instruction
-        stay.copy_first = stay.copy_last = 0
+        stay, worth_s, j = stays[count], uses[b].gain_s, uses[b].next
+        stay.buffer, stay.start = b, lagrangian.first_step(program, uses, b)
+        stay.end, stay.copy_first, stay.copy_last = buffer.instruction, 0, 0
         if copied:
-            stay.copy_first, stay.copy_last = copy_steps(program, uses, b)
+            stay.copy_first, stay.copy_last = lagrangian.copy_steps(program, uses, b)
         if buffer.is_output != 0:
             stay.end = stay.copy_last if copied else buffer.live_end
-        while j != NONE and uses[j].copyings < HALF:
-            if uses[i].goings < HALF and program.buffers[j].instruction > stay.end:
-                break
+        while j != NONE and uses[j].placings >= HALF > uses[j].copyings:
             worth_s += uses[j].gain_s
             stay.end = max(stay.end, program.buffers[j].instruction)
-            i, j = j, uses[j].next
+            j = uses[j].next
         stay.worth_s = worth_s
         count += 1 if worth_s > 0.0 else 0
     return count
@@ -110,14 +105,13 @@ def largest_gap(program: ProgramArrays, state: GameState, step: int, low: int, t
 
 
 @numba.njit(cache=True)
-def blocked_s(program, state, stays, after: int, action: int) -> float:
-    """What planned stays save, those from number `after` on, whose room or copy an action on the
-    evaluated buffer takes."""
+def blocked_s(program, state, at: Priced, action: int) -> float:
+    """What planned stays save whose room or copy an action on the evaluated buffer takes."""
     b, o, total_s, seen, first, last = state.game[0].cursor, state.outcomes[action], 0.0, 0, 0, 0
     if action == COPY:
         first, last = kernel.copy_span(program, b, o.start, o.end)
-    for k in range(after, len(stays)):
-        stay, other = stays[k], program.buffers[stays[k].buffer]
+    for k in range(at.after[b], len(at.stays)):
+        stay, other = at.stays[k], program.buffers[at.stays[k].buffer]
         if seen >= SEEN or other.instruction > o.end + NEAR:
             break
         if other.tensor == program.buffers[b].tensor:
@@ -140,113 +134,90 @@ def blocked_s(program, state, stays, after: int, action: int) -> float:
 
 
 @numba.njit(cache=True)
-def value_s(
-    program, state, prices, stays, after, blame: float, gain_s: float, action: int
-) -> float:
+def value_s(program, state, at: Priced, rule: Rule, gain_s: float, action: int) -> float:
     """The value of a legal action on the evaluated buffer, which saves `gain_s` if it is placed."""
-    b, o = state.game[0].cursor, state.outcomes[action]
-    buffer, tensor, uses = program.buffers[b], state.tensors[program.buffers[b].tensor], prices.uses
+    b, o, sums_s, uses = (
+        state.game[0].cursor,
+        state.outcomes[action],
+        at.prices.sums_s,
+        at.prices.uses,
+    )
+    buffer, tensor = program.buffers[b], state.tensors[program.buffers[b].tensor]
     if action == DROP and tensor.end < buffer.instruction:
         return uses[b].out_s
-    later_s = beyond_s(program, uses, prices.sums_s, b, max(o.end, tensor.end))
+    later_s = lagrangian.beyond_s(program, uses, sums_s, b, max(o.end, tensor.end))
     if action == DROP:
         return later_s
-    price_s = hold_s(program, prices.sums_s, b, o.start, o.end)
+    price_s = lagrangian.hold_s(program, sums_s, b, o.start, o.end)
     if action == COPY:
-        price_s += copy_s(prices.sums_s, *kernel.copy_span(program, b, o.start, o.end))
+        price_s += lagrangian.copy_s(sums_s, *kernel.copy_span(program, b, o.start, o.end))
     if o.end < o.start or buffer.bytes == 0:
         return gain_s - price_s + later_s
-    lost_s = blame * blocked_s(program, state, stays, after[b], action)
+    lost_s = rule.blame * blocked_s(program, state, at, action)
     return gain_s - max(price_s, lost_s) + later_s
 
 
 @numba.njit(cache=True)
-def choose(program, state, prices, stays, after, blame: float, now: float) -> int:
+def choose(program, state, at: Priced, rule: Rule) -> int:
     """The legal action of highest value on the evaluated buffer."""
-    b, uses = state.game[0].cursor, prices.uses
+    b, uses = state.game[0].cursor, at.prices.uses
     t = program.buffers[b].instruction
     placed = rest = state.steps[t].placed
     for k in range(b + 1, program.first_buffer[t + 1]):
         if program.buffers[k].bit >= 0 and uses[k].placings >= HALF:
             rest |= 1 << program.buffers[k].bit
-    gain_s = now * kernel.benefit_s(program, b, placed)
-    gain_s += (1.0 - now) * kernel.benefit_s(program, b, rest) + uses[b].pay_s
+    gain_s = rule.now * kernel.benefit_s(program, b, placed)
+    gain_s += (1.0 - rule.now) * kernel.benefit_s(program, b, rest) + uses[b].pay_s
     best, best_s = NONE, 0.0
     for action in range(3):
         if state.outcomes[action].legal != 0:
-            worth_s = value_s(program, state, prices, stays, after, blame, gain_s, action)
+            worth_s = value_s(program, state, at, rule, gain_s, action)
             if best == NONE or worth_s > best_s:
                 best, best_s = action, worth_s
     return best
 
 
 @numba.njit(cache=True)
-def play_priced(program, state, prices, stays, after, blame: float, now: float) -> None:
+def play_priced(program: ProgramArrays, state: GameState, at: Priced, rule: Rule) -> None:
     """A whole game by `choose`."""
     kernel.restart(program, state)
     while state.game[0].cursor < len(program.buffers):
         if kernel.evaluate(program, state) == 0:
             kernel.drop_backup(program, state)
         else:
-            action = choose(program, state, prices, stays, after, blame, now)
-            kernel.apply(program, state, action)
+            kernel.apply(program, state, choose(program, state, at, rule))
 
 
-class PricedGames:
-    """The games of the rule on one program, each played once."""
-
-    def __init__(self, search: Search):
-        self.search, self.values = search, {}
-        self._priced: dict[float, tuple[Prices, np.ndarray, np.ndarray]] = {}
-
-    def _at(self, goal: float) -> tuple[Prices, np.ndarray, np.ndarray]:
-        """Prices, planned stays, and [B] how many of these have been decided with each buffer."""
-        if goal not in self._priced:
-            program = self.search.game.program
-            prices, _ = prices_of(program, np.array([goal, PAIRS_GOAL * goal]))
-            stays = np.zeros(program.num_buffers, STAY)
-            stays = stays[: planned_stays(program, prices.uses, stays)]
-            after = np.searchsorted(stays["buffer"], np.arange(program.num_buffers), side="right")
-            self._priced[goal] = prices, stays, after
-        return self._priced[goal]
-
-    def play(self, rule: Rule) -> float:
-        """The return of the rule's game."""
-        if rule not in self.values:
-            program, state = self.search.game.program, self.search.game.state
-            prices, stays, after = self._at(rule.goal)
-            scale = np.array([[rule.memory], [rule.pairs]])
-            prices.sums_s[:, 1:] = np.cumsum(scale * prices.price_s, axis=1)
-            look_ahead(program, prices.uses, prices.sums_s)
-            play_priced(program, state, prices, stays, after, rule.blame, rule.now)
-            self.values[rule] = self.search.finish()
-        return self.values[rule]
+def priced_at(program: ProgramArrays, goal: float) -> Priced:
+    """The prices of a program at a goal, with the stays planned."""
+    prices = lagrangian.prices_of(program, lagrangian.FIRST, goal * GOALS)
+    stays = np.zeros(program.num_buffers, STAY)
+    stays = stays[: planned_stays(program, prices.uses, stays)]
+    after = np.searchsorted(stays["buffer"], np.arange(program.num_buffers), side="right")
+    return Priced(prices, stays, after)
 
 
 def priced(search: Search, share: float = 1.0) -> None:
     """The best of the games of a few rules, then of those that differ from the best in one number,
     by steps that halve when nothing helps. Stops after `GAMES`, or this share of the budget."""
-    games = PricedGames(search)
+    program, values = search.game.program, dict[Rule, float]()
+    priced_once = functools.cache(functools.partial(priced_at, program))
 
-    def stop() -> bool:
-        return search.budget.spent(share) or len(games.values) >= GAMES
+    def better(best: Rule, rule: Rule) -> Rule:
+        if values and (rule in values or len(values) >= GAMES or search.budget.spent(share)):
+            return best
+        at, scale = priced_once(rule.goal), np.array([[rule.memory], [rule.copies], [rule.copies]])
+        at.prices.sums_s[:, 1:] = np.cumsum(scale * at.prices.price_s, axis=1)
+        lagrangian.look_ahead(program, at.prices.uses, at.prices.sums_s)
+        play_priced(program, search.game.state, at, rule)
+        values[rule] = search.finish()
+        return rule if values[rule] > values[best] else best
 
-    best = FIRST[0]
-    for rule in FIRST:
-        if rule is FIRST[0] or not stop():
-            best = max(best, rule, key=games.play)
-    step = 1.0
-    while step > 0.2:
+    best, step = functools.reduce(better, FIRST, FIRST[0]), 1.0
+    while step > 0.2 and len(values) < GAMES and not search.budget.spent(share):
         before = best
-        for name in Rule._fields:
-            for way in (step, -step):
-                if stop():
-                    return
-                best = max(best, _changed(best, name, way), key=games.play)
+        for name, way in itertools.product(Rule._fields, (step, -step)):
+            number = max(getattr(best, name), LOWEST)
+            number = round(number * float(np.exp(way * getattr(FACTOR, name))), 3)
+            best = better(best, best._replace(**{name: number}))
         step = step if best != before else step / 2.0
-
-
-def _changed(rule: Rule, name: str, way: float) -> Rule:
-    """The rule with one number changed by a factor."""
-    number = max(getattr(rule, name), LOWEST)
-    return rule._replace(**{name: round(number * float(np.exp(way * getattr(FACTOR, name))), 3)})

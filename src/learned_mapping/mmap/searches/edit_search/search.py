@@ -1,9 +1,9 @@
 """Improves a game by random edits until the budget is spent.
 
-It starts at the game of `greedy_tuned`, redraws decisions, redecides tensors and makes room, plays
-an edit until the game is the incumbent's again, lets an edit lose a little if others make up for
-it, and keeps what is not worse. With `REPEATING` it also decides at one place like at another where
-the same buffers come.
+It starts at the best game of `priced` and of `greedy`, redraws decisions, redecides tensors and
+makes room, plays an edit until the game is the incumbent's again, lets an edit lose a little if
+others make up for it, and keeps what is not worse. With `REPEATING` it also decides at one place
+like at another where the same buffers come.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,8 @@ from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incum
 from learned_mapping.mmap.searches.edit_search.loop import COUNTS, PLAYED, improve
 from learned_mapping.mmap.searches.edit_search.neighbourhood import KINDS, new_edits
 from learned_mapping.mmap.searches.edit_search.repeats import repeats_of
-from learned_mapping.mmap.searches.greedy import greedy_tuned
+from learned_mapping.mmap.searches.greedy import greedy
+from learned_mapping.mmap.searches.priced import priced
 from learned_mapping.mmap.searches.search import Search
 
 
@@ -56,9 +57,7 @@ PLAIN, REPEATING = EditParameters(), EditParameters(repeats=0.5)
 """The parameters of edit-search and of edit-search-repeats."""
 
 
-# Normal numbers drawn ahead of the first edit: without them no stored run could be played again.
-SKIPPED = 1088
-START = 0.1  # Share of the budget after which `greedy_tuned` stops at the latest.
+START = 0.3  # Share of the budget after which `priced` stops at the latest.
 CHUNK = 100  # Edits drawn between two looks at the budget, at most.
 CHUNK_SECONDS = 0.1
 # Chunks between two replays of the whole incumbent, which note anew what is legal where.
@@ -71,8 +70,9 @@ taken up again."""
 def edit_search(
     search: Search, rng: np.random.Generator, parameters: EditParameters = PLAIN
 ) -> None:
-    """Improves the game of the tuned threshold rule by edits."""
-    greedy_tuned(search, share=START)
+    """Improves the best game of the rule with prices, or of the greedy rule, by edits."""
+    priced(search, share=START)
+    greedy(search)
     EditSearch(search, rng, parameters).run()
 
 
@@ -83,7 +83,6 @@ class EditSearch:
         self, search: Search, rng: np.random.Generator, parameters: EditParameters = PLAIN
     ):
         self.search, self.rng, self.parameters = search, rng, parameters
-        rng.standard_normal(SKIPPED)
         program = search.game.program
         self.incumbent = new_incumbent(program, search.program.num_tensors)
         self.edits, self.repeats = new_edits(program), repeats_of(program)
