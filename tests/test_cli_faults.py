@@ -155,7 +155,7 @@ RAW_FAULTS = [
     ("schedule", json.dumps(PARTITION).encode(), "schema"),
 ]
 COSTGRAPH_FAULTS = [  # more of them in tests/programs/test_costgraph.py
-    ("size: 1024", "size: -1", "size"),
+    ("size: 1024", "size: -2", "size"),
     ("compute_cost: 5", "compute_kost: 5", "compute_kost"),
     ("id: 0 compute_cost: 5", "id: 0 control_input: 2", "cycle"),
     ("is_final: true }", "is_final: true", "line"),

@@ -193,7 +193,7 @@ FAULTS = [
     ('node { name: "a" compute_cost: -1 }', "node[0].compute_cost"),
     ('node { name: "a" compute_cost: 9223372036854775807 }', "node[0].compute_cost"),
     ('node { name: "a" compute_cost: nan }', "line 1, node[0]: "),
-    ('node { name: "a"\noutput_info { size: -1 } }', "node[0].output_info[0].size"),
+    ('node { name: "a"\noutput_info { size: -2 } }', "node[0].output_info[0].size"),
     ('node { name: "a" output_info { size: 9000000000000000000 } }', "node[0].output_info[0].size"),
     ('node { name: "a" input_info { preceding_node: 3 } }', "node[0].input_info[0].preceding_node"),
     (

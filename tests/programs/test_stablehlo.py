@@ -18,7 +18,7 @@ from cli_files import refusal
 from learned_mapping.cli import main
 from learned_mapping.errors import InputError
 from learned_mapping.programs.formats import read_graph
-from learned_mapping.programs.trace import stablehlo
+from learned_mapping.programs.trace import stablehlo, stablehlo_reader
 from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.stablehlo import MEMORY_BYTES, read_stablehlo
 
@@ -82,7 +82,8 @@ def mixed(weights, x):
 
 
 def test_bytecode_and_text_are_one_graph(tmp_path, here):
-    """Also a portable artifact, which `jax.export` writes; the branches both count."""
+    """Also a portable artifact, which `jax.export` writes, and which says more of what was one
+    operation; the branches both count."""
     args = (array(4, 8), array(6, 4))
     module, positions = lowered(mixed, args, (0,))
     traced = trace(mixed, *args, parameters=0)
@@ -93,7 +94,9 @@ def test_bytecode_and_text_are_one_graph(tmp_path, here):
     assert graph.op_weight_bytes.sum() == traced.op_weight_bytes.sum()
     assert graph.op_flop.sum() == pytest.approx(traced.op_flop.sum(), rel=0.06)
     assert graph.metadata.get("unknown_ops") == traced.metadata.get("unknown_ops")
-    assert read_stablehlo(portable, positions).op_flop.sum() == graph.op_flop.sum()
+    exported = read_stablehlo(portable, positions).op_flop.sum()
+    assert exported == pytest.approx(traced.op_flop.sum(), rel=0.02)
+    assert exported == pytest.approx(graph.op_flop.sum(), rel=0.06)
 
 
 def padded(*padding):
@@ -203,7 +206,9 @@ def test_what_the_binding_does_not_know_is_one_line(tmp_path, here, monkeypatch)
     anywhere else."""
     path = tmp_path / "m.mlir"
     path.write_text(DOUBLED)
-    monkeypatch.setattr(stablehlo._Reader, "primitive", lambda *arguments: {}["no such\nattribute"])
+    monkeypatch.setattr(
+        stablehlo_reader.Reader, "primitive", lambda *arguments: {}["no such\nattribute"]
+    )
     with pytest.raises(
         InputError, match=r"line 2: stablehlo.add cannot be read \(KeyError: .no such.*attribute"
     ):
@@ -251,7 +256,9 @@ def test_the_commands_read_it(tmp_path, capsys):
 
 MODULE = "module {{ func.func public @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {{\n{}\n}} }}"
 DOUBLED = MODULE.format("%0 = stablehlo.add %a, %a : tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>")
-LOOP = lowered(lambda x: jax.lax.fori_loop(0, 8, lambda i, c: c * 2, x), (array(3),))[0].as_text()
+LOOP = lowered(
+    lambda x: jax.lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x), (array(3),)
+)[0].as_text()
 BOMB = (
     "module {"
     + "".join(
@@ -280,7 +287,7 @@ SELF = (
         (DOUBLED.replace("2x3", "2x?"), "a dynamic shape, tensor<2x?xf32>"),
         (DOUBLED.replace("stablehlo.add", "arith.addf"), "arith.addf"),
         (DOUBLED[:60], "not StableHLO"),
-        (LOOP, "stablehlo.while"),
+        (LOOP, "a loop whose count is not in the file"),
         pytest.param(BOMB, "more than 200,000 operations", marks=pytest.mark.slow),
         (SELF, "more than 100 deep"),
         ("<" * 100_000, "brackets"),
@@ -344,7 +351,7 @@ SERVER = """
 import os, resource, signal, sys
 import jax.interpreters.mlir, jaxlib.mlir.dialects.chlo, jaxlib.mlir.dialects.func, jaxlib.mlir.dialects.stablehlo
 import learned_mapping.programs.trace.graph
-from learned_mapping.programs.trace import stablehlo
+from learned_mapping.programs.trace import stablehlo, stablehlo_reader
 for path in sys.argv[1:]:
     child = os.fork()
     if child == 0:

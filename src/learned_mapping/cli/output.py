@@ -4,14 +4,27 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, is_whole, shown
 
 JSON_ENDINGS = (".json", ".json.gz")
+
+
+def unknown_costs(metadata: Mapping[str, Any]) -> str:
+    """A line on the ops of unknown cost that a graph's or a program's metadata tell of; empty for
+    none."""
+    unknown = metadata.get("unknown_ops")
+    if not isinstance(unknown, Mapping) or not all(is_whole(n) for n in unknown.values()):
+        return ""
+    count, named = sum(unknown.values()), shown(", ".join(map(str, unknown)), 400)
+    plural = "s" if count > 1 else ""
+    return f"{count:,} op{plural} of unknown cost: {named}; charged 1 FLOP per element" * (
+        count > 0
+    )
 
 
 def print_json(value: Any) -> None:

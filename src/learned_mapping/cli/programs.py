@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import JSON_ENDINGS, check_out, report
+from learned_mapping.cli.output import JSON_ENDINGS, check_out, report, unknown_costs
 from learned_mapping.errors import InputError, shown
 from learned_mapping.problem import STABLEHLO_ENDINGS
 from learned_mapping.programs.graph import ComputationGraph, check_text
@@ -101,12 +101,8 @@ def _write(options: Any, out: Path, traced: Any, counts: dict[str, Any]) -> int:
             "flop": float(traced.op_flop.sum()),
         }
         facts["weight_bytes"] = int(traced.op_weight_bytes.sum())
-    if unknown := traced.metadata.get("unknown_ops"):
-        count, named = sum(unknown.values()), shown(", ".join(unknown), 400)
-        print(
-            f"{count} op{'s' * (count > 1)} of unknown cost: {named}; charged 1 FLOP per element",
-            file=sys.stderr,
-        )
+    if line := unknown_costs(traced.metadata):
+        print(line, file=sys.stderr)
     numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items())
     lines = [
         f"{traced.name}: {numbers} -> {shown(out, 1000)}",

@@ -14,7 +14,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import JSON_ENDINGS, check_out, print_json, report, search_progress
+from learned_mapping.cli.output import (
+    JSON_ENDINGS,
+    check_out,
+    print_json,
+    report,
+    search_progress,
+    unknown_costs,
+)
 from learned_mapping.errors import InputError, LearnedMappingError, is_whole, shown
 from learned_mapping.interrupts import patient
 from learned_mapping.learning.device import on_device
@@ -130,7 +137,7 @@ def solve(options: Any) -> int:
         raise LearnedMappingError(
             f"{options.method} found no valid solution: {verdict.violations[0]}"
         )
-    origin = _origin(paper, task, method, result, chosen, options)
+    origin = _origin(paper, instance, task, method, result, chosen, options)
     if str(out).endswith(minimalloc.ENDINGS):
         offsets = import_module("learned_mapping.mmap.mapping").offsets_of(
             instance, result.solution
@@ -209,7 +216,7 @@ def _instance(paper: Problem, options: Any) -> Any:
                 f"{count:,} ops look like weights: --fold puts them into the ops that use them",
                 file=sys.stderr,
             )
-    _tell_of_ports(instance)
+    _tell_of_unknown(instance)
     return instance
 
 
@@ -250,7 +257,13 @@ def _run(paper: Problem, task: Any, instance: Any, options: Any) -> tuple[str, R
 
 
 def _origin(
-    paper: Problem, task: Any, method: str, result: Result, chosen: dict[str, Any], options: Any
+    paper: Problem,
+    instance: Any,
+    task: Any,
+    method: str,
+    result: Result,
+    chosen: dict[str, Any],
+    options: Any,
 ) -> dict[str, Any]:
     """How a solution was made, as its file says it."""
     settings = chosen | ({"fold": True} if options.fold else {})
@@ -268,7 +281,10 @@ def _origin(
         "seed": options.seed,
         "samples": result.samples,
     }
-    return origin | {"options": settings} | ({"network": file} if file else {})
+    unknown = instance.metadata.get("unknown_ops")
+    more = {"network": file} if file else {}
+    more |= {"unknown_ops": unknown} if unknown else {}
+    return origin | {"options": settings} | more
 
 
 def _by_whom(paper: Problem, method: str, result: Result) -> str:
@@ -339,11 +355,23 @@ def _gap(value: float | None, proven: float | None, *others: float) -> float | N
     return max(value / bound - 1.0, 0.0)
 
 
-def _tell_of_ports(instance: Any) -> None:
-    count = instance.metadata.get("ports_without_output", 0)
-    if is_whole(count) and count > 0:
-        noun = "output is" if count == 1 else "outputs are"
-        print(f"{count:,} {noun} used but not stated: an order of ops, of 0 bytes", file=sys.stderr)
+def _tell_of_unknown(instance: Any) -> None:
+    """Says what a file leaves open, and what stands for it."""
+    for field, one, many, meaning in (
+        (
+            "ports_without_output",
+            "output is",
+            "outputs are",
+            "used but not stated: an order of ops",
+        ),
+        ("sizes_not_known", "size is", "sizes are", "not known to the writer: nothing is held"),
+    ):
+        count = instance.metadata.get(field, 0)
+        if is_whole(count) and count > 0:
+            noun = one if count == 1 else many
+            print(f"{count:,} {noun} {meaning}, of 0 bytes", file=sys.stderr)
+    if line := unknown_costs(instance.metadata):
+        print(line, file=sys.stderr)
 
 
 def check(options: Any) -> int:
@@ -352,6 +380,7 @@ def check(options: Any) -> int:
     if len(files) == 1:
         return _check_instance(_problem(options), files[0], options)
     source, judged = problem(options.paper).read(files[0]), judged_options(files[1])
+    _tell_of_unknown(source)
     if options.paper == "mcm" and options.hardware is None:
         options.hardware = judged.get("hardware")
     chosen, instance = _problem(options), _judged_instance(options.paper, files[1], source)
@@ -366,7 +395,7 @@ def check(options: Any) -> int:
 def _check_instance(paper: Problem, path: str, options: Any) -> int:
     """Reads an instance, which is all that can be wrong with it, and says what it holds."""
     instance = paper.read(path)
-    _tell_of_ports(instance)
+    _tell_of_unknown(instance)
     if options.files[0] == path and paper.name == "regal" and instance.op_is_tied.any():
         options.paper, paper = "mcm", problem("mcm")
     chosen = _hardware(options)
@@ -504,12 +533,14 @@ def judged_options(path: str) -> dict[str, Any]:
     if not isinstance(node.value, dict) or "made" not in node.value:
         return {}
     origin = Node(node.value["made"], path, "made").object(
-        ("method", "by", "seed", "samples", "options"), ("network",)
+        ("method", "by", "seed", "samples", "options"), ("network", "unknown_ops")
     )
     for name in ("method", "by"):
         origin[name].name()
     for name in ("seed", "samples"):
         origin[name].integer(0, 10**15)
+    if "unknown_ops" in origin:
+        origin["unknown_ops"].metadata()
     if "network" in origin:
         for name, part in origin["network"].object(("name", "sha256")).items():
             part.string(64 if name == "sha256" else 200)

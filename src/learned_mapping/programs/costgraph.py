@@ -14,7 +14,9 @@ CostGraphDef              ComputationGraph
 ``node.is_final``         all tensors of the node leave the graph
 ========================= ======================================================================
 
-Absent numbers are 0, as in proto3. Aliases (`alias_input_port`) are not modelled: each output
+Absent numbers are 0, as in proto3. A size of -1, TensorFlow's *not known*, is 0 bytes and counted
+in the metadata as ``sizes_not_known``. A run's metadata, which holds the graph as ``cost_graph``,
+is read as that graph. Aliases (`alias_input_port`) are not modelled: each output
 counts with its own size. Neither are temporary memory, devices and shapes; all are accepted and
 ignored. REGAL's README gives no unit for ``compute_cost``; only ratios of running times matter
 there.
@@ -47,6 +49,7 @@ MAX_FIELDS = 500_000  # Most braces, colons and commas: the parser takes seconds
 MAX_PIECES = 2_000_000  # Most line ends, quotes and escapes: each takes the parser memory.
 
 SCHEMA = {
+    "RunMetadata": "cost_graph:CostGraphDef",
     "CostGraphDef": "node:Node* cost:AggregatedCost*",
     "AggregatedCost": "cost:float dimension:string",
     "Node": (
@@ -71,7 +74,7 @@ DATA_TYPES = (
 
 
 @functools.cache
-def _message_type() -> Any:
+def _message_types() -> Any:
     """The class of CostGraphDef messages, whose fields have presence: one given twice is
     noticed."""
     file = FileDescriptorProto(name="cost_graph.proto", syntax="proto2")
@@ -94,7 +97,7 @@ def _message_type() -> Any:
                 added.type_name = kind
             else:
                 added.type = FieldDescriptorProto.Type.Value(f"TYPE_{kind.upper()}")
-    return GetMessages([file])["CostGraphDef"]
+    return GetMessages([file])
 
 
 def read_costgraph(path: str | os.PathLike) -> ComputationGraph:
@@ -125,9 +128,12 @@ def parse_costgraph(
                 " learned-mapping/graph/1"
             )
             raise InputError(source, "", fault)
-    whole = _message_type()()
+    # What TensorFlow writes of a run holds the graph among other things.
+    of_run = re.match(r"\s*(cost_graph|step_stats|partition_graphs|function_graphs)\b", text)
+    message = _message_types()["RunMetadata" if of_run else "CostGraphDef"]()
+    whole = message.cost_graph if of_run else message
     try:
-        text_format.Parse(text, whole)
+        text_format.Parse(text, message, allow_unknown_field=bool(of_run))
     except (text_format.ParseError, UnicodeError) as error:
         line = getattr(error, "GetLine", lambda: None)() or text.count("\n") + 1
         place = f"node[{len(whole.node) - 1}]" if whole.node else "CostGraphDef"
@@ -175,11 +181,13 @@ def parse_costgraph(
             fail(op, field, f"no node has id {identity}")
         return op_of_id[identity]
 
+    unknown = 0
     for op, node in enumerate(nodes):
         for port, output in enumerate(node.output_info):
-            if not 0 <= output.size <= MAX_BYTES:
-                fail(op, f"output_info[{port}].size", f"{output.size} is outside [0, {MAX_BYTES}]")
-            tensor(op, port, output.size, node.is_final)
+            if not -1 <= output.size <= MAX_BYTES:
+                fail(op, f"output_info[{port}].size", f"{output.size} is outside [-1, {MAX_BYTES}]")
+            unknown += output.size == -1
+            tensor(op, port, max(output.size, 0), node.is_final)
     edges: list[tuple[int, int]] = []
     for op, node in enumerate(nodes):
         for i, item in enumerate(node.input_info):
@@ -192,6 +200,7 @@ def parse_costgraph(
     names, producer, sizes, outputs = zip(*tensors) if tensors else ((),) * 4
     controls = sum(port == "control" for _, port in tensor_of)
     unstated = len(tensors) - controls - sum(len(node.output_info) for node in nodes)
+    counted = {"ports_without_output": unstated, "sizes_not_known": unknown}
     return make_graph(
         name=name,
         op_names=[node.name for node in nodes],
@@ -204,7 +213,6 @@ def parse_costgraph(
         tensor_is_output=outputs,
         edge_tensor=[t for t, _ in edges],
         edge_consumer=[c for _, c in edges],
-        metadata={"format": "CostGraphDef"}
-        | ({"ports_without_output": unstated} if unstated else {}),
+        metadata={"format": "CostGraphDef"} | {name: n for name, n in counted.items() if n},
         source=source,
     )

@@ -239,15 +239,13 @@ def other_door(data: bytes) -> str:
 
 
 def utf8_text(data: bytes, source: object) -> str:
-    """The text of some bytes; raises `InputError` where they are no plain UTF-8."""
+    """The text of some bytes; raises `InputError` where they are no UTF-8."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         fault = f"not UTF-8 text {other_door(data)}".rstrip()
         raise InputError(source, f"byte {error.start}", fault) from None
-    if text.startswith("\ufeff"):
-        raise InputError(source, "byte 0", "a byte order mark, expected plain UTF-8")
-    return text
+    return text.removeprefix("\ufeff")  # a byte order mark
 
 
 def parse_json(data: bytes, source: object) -> Node:

@@ -395,7 +395,7 @@ class _Builder:
         )
         for cell, value in zip(cells, outputs[len(out_avals) :]):
             self.cells[cell] = value
-        if kind in ("convert_element_type", "copy") and self.number(inputs[0]) is not None:
+        if kind == "convert_element_type" and self.number(inputs[0]) is not None:
             self.texts[outputs[0]] = self.number(inputs[0])
         return outputs[: len(out_avals)]
 
@@ -609,6 +609,11 @@ def work_of(
     """FLOP of one operation, that of the functions it holds where it has no rule, and what in it is
     of unknown cost."""
     functions = () if kind in RULES else tuple(held_functions(params))
+    if kind in ("reduce", "reduce_window"):
+        body = [work_of_equation(eqn) for held in held_functions(params) for eqn in held.eqns]
+        each = max(sum(flop for flop, _ in body), 1.0)
+        unknown = tuple(name for _, names in body for name in names)
+        return each * primitive_flop(kind, in_avals, out_avals, params), unknown
     if not functions:
         return primitive_flop(kind, in_avals, out_avals, params), () if kind in RULES else (kind,)
     grid = getattr(params["grid_mapping"], "grid", ()) if kind == "pallas_call" else ()

@@ -2,8 +2,9 @@
 
 FLOP: a multiply-add is two. Element-wise primitives count one per element of the result,
 transcendental ones `TRANSCENDENTAL_FLOP`, series `SERIES_FLOP`, random bits `RANDOM_FLOP`;
-reductions one per element read; dense linear algebra has the closed forms of Golub and Van Loan,
-four times as many for complex numbers, as products and convolutions have; data movement none.
+reductions one per element read, or what their body does; dense linear algebra has the closed forms
+of Golub and Van Loan, four times as many for complex numbers, as products and convolutions have;
+data movement none.
 Bytes:
 every operand is read and every result written whole, except by primitives that touch only a part
 (`gather`, slices, updates). A primitive that is in no rule, and holds no function that could be
@@ -13,6 +14,7 @@ told.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -43,7 +45,7 @@ ELEMENT_WISE = TRANSCENDENTAL | frozenset(
     " reciprocal".split()
 )
 MARKS = frozenset(
-    "name sharding_constraint reshard pvary preduced pbroadcast layout_constraint"
+    "name copy copy_p sharding_constraint reshard pvary preduced pbroadcast layout_constraint"
     " optimization_barrier tie pin unpin reduced_vary_cast_p vary_unreduced_cast_p"
     " with_memory_space_constraint multiple_of".split()
 )
@@ -59,7 +61,7 @@ MOVEMENT = (
     frozenset(
         "convert_element_type bitcast_convert_type reshape squeeze expand_dims broadcast_in_dim"
         " broadcast_to tile rev transpose slice dynamic_slice dynamic_update_slice concatenate"
-        " stack unstack pad gather copy copy_p iota stop_gradient iota_2x32_shape scatter split"
+        " stack unstack pad gather iota stop_gradient iota_2x32_shape scatter split"
         " reduce_precision device_put random_wrap random_unwrap random_seed random_clone empty"
         " empty2 zeros_like from_edtype to_edtype lu_pivots_to_permutation new_ref freeze get swap"
         " masked_load masked_swap all_gather all_gather_invariant all_gather_reduced all_to_all"
@@ -88,6 +90,9 @@ REDUCTIONS = frozenset(
         "unreduced_reduce_scatter",
     )
 }
+RANDOM = frozenset(
+    "random_bits rng_uniform threefry2x32 threefry4x32 philox2x32 philox4x32".split()
+)
 WINDOW_REDUCTIONS = frozenset(
     "reduce_window reduce_window_sum reduce_window_max reduce_window_min".split()
 )
@@ -139,12 +144,27 @@ def _ragged_contraction(
 def _convolution(
     operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]
 ) -> float:
-    # Two per kernel tap, input channel of the group and result element. The zeros that a transposed
-    # convolution (``lhs_dilation``) puts between its inputs are not multiplied; padding at the
-    # borders counts as data.
-    kernel, spec = operands[1].shape, params["dimension_numbers"].rhs_spec
-    taps = math.prod(kernel[d] for d in spec[2:]) * kernel[spec[1]]
-    return 2.0 * _out(results) * taps / math.prod(params["lhs_dilation"]) * _complex(operands[0])
+    # Two per input channel of the group, result element and kernel tap that meets data. The zeros
+    # that a transposed convolution (``lhs_dilation``) puts between its inputs are not multiplied;
+    # padding at the borders counts as data.
+    kernel, numbers = operands[1].shape, params["dimension_numbers"]
+    out = [results[0].shape[d] for d in numbers.out_spec[2:]]
+    pairs = 1
+    for axis, taps in enumerate(kernel[d] for d in numbers.rhs_spec[2:]):
+        between = params["lhs_dilation"][axis]
+        if between == 1:
+            pairs *= taps * out[axis]
+            continue
+        stride, spread = params["window_strides"][axis], params["rhs_dilation"][axis]
+        first, _ = params["padding"][axis]
+        met = Counter((tap * spread - first) % between for tap in range(taps))
+        # Where outputs begin repeats after so many of them.
+        turn = between // math.gcd(stride, between)
+        starts = Counter(o * stride % between for o in range(min(turn, out[axis])))
+        whole = sum(met[-start % between] * count for start, count in starts.items())
+        pairs *= whole * out[axis] / max(min(turn, out[axis]), 1)
+    rest = _out(results) / max(math.prod(out), 1)
+    return 2.0 * rest * pairs * kernel[numbers.rhs_spec[1]] * _complex(operands[0])
 
 
 def _matrices(flop: Callable[[float, float, Mapping[str, Any]], float]) -> Rule:
@@ -208,6 +228,11 @@ def _sort(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, 
 
 def _sparse(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
     # A multiply-add for each entry that is stored and each column that it meets.
+    if "dimension_numbers" in params and len(operands) == 3:
+        (_, contracted), (_, batch) = params["dimension_numbers"]
+        shape = operands[2].shape
+        columns = [n for d, n in enumerate(shape) if d not in (*contracted, *batch)]
+        return 2.0 * elements(operands[0]) * math.prod(columns) * _complex(operands[0])
     rest = [
         o.shape
         for o in operands[1:]
@@ -224,12 +249,43 @@ def _out(results: Sequence[Any]) -> float:
     return float(sum(elements(r) for r in results))
 
 
+def _each(flop: float, of_complex: float) -> Rule:
+    """The rule of an element-wise primitive: FLOP of a result's element where numbers are real, and
+    where they are complex."""
+
+    def rule(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
+        alike = any(str(v.dtype).startswith("complex") for v in (*operands[:1], *results))
+        return (of_complex if alike else flop) * _out(results)
+
+    return rule
+
+
+def _power(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
+    # Products by squaring, and a division where the exponent is negative.
+    exponent = abs(params.get("y", 2))
+    products = exponent.bit_length() + exponent.bit_count() - 2 if exponent else 0
+    inverted = params.get("y", 2) < 0
+    return max(products + inverted, 1) * _each(1, 6)(operands, results, params)
+
+
+def _orthogonal(m: float, n: float, params: Mapping[str, Any]) -> float:
+    """Reflectors and triangle, then the orthogonal factor made of them."""
+    k = min(m, n)
+    columns = m if params.get("full_matrices", False) else k
+    made = 4 * m * columns * k - 2 * (m + columns) * k**2 + 4 / 3 * k**3
+    return 2 * _eliminated(m, n) + made
+
+
+PARTS = frozenset("add add_any sub neg conj square select_n eq ne complex real imag copy".split())
+"""Element-wise primitives that treat the two parts of a complex number alike."""
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(
-        TRANSCENDENTAL, lambda operands, results, params: TRANSCENDENTAL_FLOP * _out(results)
-    ),
-    **dict.fromkeys(SERIES, lambda operands, results, params: SERIES_FLOP * _out(results)),
-    **dict.fromkeys(ELEMENT_WISE - TRANSCENDENTAL, lambda operands, results, params: _out(results)),
+    **dict.fromkeys(TRANSCENDENTAL, _each(TRANSCENDENTAL_FLOP, 4 * TRANSCENDENTAL_FLOP)),
+    **dict.fromkeys(SERIES, _each(SERIES_FLOP, SERIES_FLOP)),
+    **dict.fromkeys(ELEMENT_WISE - TRANSCENDENTAL, _each(1, 1)),
+    **dict.fromkeys(PARTS - MOVEMENT, _each(1, 2)),
+    "mul": _each(1, 6),
+    "div": _each(1, 11),
+    "integer_pow": _power,
     **dict.fromkeys(MOVEMENT | MARKS | SILENT, lambda operands, results, params: 0.0),
     **dict.fromkeys(
         REDUCTIONS, lambda operands, results, params: float(sum(elements(o) for o in operands))
@@ -267,30 +323,37 @@ RULES: dict[str, Rule] = {
     ),
     "symmetric_product": _matrices(lambda m, n, params: 2 * m * m * n),
     "lu": _matrices(lambda m, n, params: _eliminated(m, n)),
-    **dict.fromkeys(
-        "qr geqrf geqp3".split(), _matrices(lambda m, n, params: 2 * _eliminated(m, n))
-    ),
+    "qr": _matrices(_orthogonal),
+    **dict.fromkeys("geqrf geqp3".split(), _matrices(lambda m, n, params: 2 * _eliminated(m, n))),
     **dict.fromkeys("householder_product ormqr".split(), _reflectors),
     "eigh": _matrices(lambda m, n, params: 9 * n**3),
     "eig": _matrices(
         lambda m, n, params: (
             (
                 25
-                if params["compute_left_eigenvectors"] or params["compute_right_eigenvectors"]
+                if params.get("compute_left_eigenvectors", True)
+                or params.get("compute_right_eigenvectors", True)
                 else 10
             )
             * n**3
         )
     ),
-    "schur": _matrices(lambda m, n, params: (25 if params["compute_schur_vectors"] else 10) * n**3),
+    "schur": _matrices(
+        lambda m, n, params: (25 if params.get("compute_schur_vectors", True) else 10) * n**3
+    ),
     "svd": _matrices(_svd),
     "hessenberg": _matrices(lambda m, n, params: 10 / 3 * n**3),
     "tridiagonal": _matrices(lambda m, n, params: 4 / 3 * n**3),
-    "tridiagonal_solve": lambda operands, results, params: 8.0 * _out(results),
+    "tridiagonal_solve": lambda operands, results, params: 8.0 * max(map(elements, results)),
     "fft": _fft,
+    # of a feature: a root and two products
+    "batch_norm": lambda operands, results, params: (
+        params.get("each", 4.0) * elements(operands[0])
+        + (TRANSCENDENTAL_FLOP + 2.0) * elements(operands[1])
+    ),
     **dict.fromkeys("sort top_k approx_top_k bcoo_sort_indices".split(), _sort),
     **dict.fromkeys(
-        "random_bits rng_uniform threefry2x32 threefry4x32 philox2x32 philox4x32".split(),
+        RANDOM,
         lambda operands, results, params: (
             RANDOM_FLOP * max(params.get("bit_width", 32) / 32, 1) * _out(results)
         ),

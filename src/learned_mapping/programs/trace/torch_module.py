@@ -19,73 +19,9 @@ from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.trace.dataflow import Dataflow, _Builder, as_input_error
 from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
+from learned_mapping.programs.trace.names import ATEN
 from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES
 
-SAME = {
-    "sub": "rsub",
-    "rem": "remainder fmod",
-    "max": "maximum relu clamp_min",
-    "min": "minimum clamp_max",
-    "round": "trunc",
-    "clamp": "hardtanh",
-    "logistic": "sigmoid",
-    "not": "logical_not bitwise_not",
-    "and": "logical_and bitwise_and",
-    "or": "logical_or bitwise_or",
-    "xor": "logical_xor bitwise_xor",
-    "select_n": "where masked_fill",
-    "is_finite": "isinf isnan",
-    "log": "log2 log10",
-    "div": "reciprocal",
-    "erf": "gelu",
-    "broadcast_in_dim": (
-        "fill full full_like expand repeat unsqueeze zeros ones empty scalar_tensor"
-    ),
-    "iota": "arange",
-    "reshape": "view _unsafe_view squeeze alias",
-    "stop_gradient": "detach",
-    "copy": "clone lift_fresh_copy",
-    "convert_element_type": "_to_copy",
-    "transpose": "permute t",
-    "rev": "flip",
-    "concatenate": "cat stack",
-    "slice": "select as_strided diagonal",
-    "split": "split_with_sizes",
-    "pad": "constant_pad_nd reflection_pad2d replication_pad2d",
-    "gather": "embedding index index_select unfold",
-    "dynamic_update_slice": "slice_scatter select_scatter",
-    "scatter": "index_put",
-    "scatter-add": "scatter_reduce scatter_add",
-    "reduce_sum": "sum",
-    "reduce_max": "amax max",
-    "reduce_min": "amin min",
-    "reduce_prod": "prod",
-    "reduce_or": "any",
-    "reduce_and": "all",
-    "top_k": "topk",
-    "random_bits": "rand randn randint rand_like randn_like bernoulli",
-    "dot_general": "mm addmm bmm baddbmm",
-    "conv_general_dilated": "convolution",
-    "reduce_window_max": "max_pool2d_with_indices max_pool3d_with_indices",
-    "reduce_window_sum": "avg_pool1d avg_pool2d avg_pool3d",
-    "fft": "_fft_r2c _fft_c2c _fft_c2r",
-    "cholesky": "linalg_cholesky_ex",
-    "qr": "linalg_qr",
-    "svd": "_linalg_svd",
-    "eigh": "_linalg_eigh",
-    "eig": "linalg_eig _linalg_eigvals",
-    "lu": "linalg_lu linalg_lu_factor_ex _linalg_det _linalg_slogdet",
-    "triangular_solve": "linalg_solve_triangular",
-    "householder_product": "linalg_householder_product",
-    "erf_inv": "erfinv",
-    "conj": "_conj",
-    "cumlogsumexp": "logcumsumexp",
-    "shift_left": "__lshift__ bitwise_left_shift",
-    "shift_right_arithmetic": "__rshift__ bitwise_right_shift",
-    "bitcast_convert_type": "view_as_real view_as_complex",
-}
-"""Primitive of JAX -> the ATen operations that do the same under another name."""
-PRIMITIVES = {aten: kind for kind, names in SAME.items() for aten in names.split()}
 DECOMPOSED = (
     "_softmax",
     "_log_softmax",
@@ -337,7 +273,7 @@ def _primitive(
     ]
     given |= {a.name: given[a.name] * a.N for a in once}
     aten = str(target.overloadpacket).removeprefix("aten.").removeprefix("prims.")
-    kind = PRIMITIVES.get(aten, aten)
+    kind = ATEN.get(aten, aten)
     if kind == "pow" and isinstance(given.get("exponent"), int):
         kind = "integer_pow"
     elif kind == "scatter" and (given.get("accumulate") or given.get("reduce")):
