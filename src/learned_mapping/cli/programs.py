@@ -35,8 +35,10 @@ def trace(options: Any) -> int:
     if options.function.endswith(STABLEHLO_ENDINGS):
         from learned_mapping.programs.trace.stablehlo import read_stablehlo
 
-        _refuse(options, "arg", "check", "unroll_limit")
-        return _write(options, out, read_stablehlo(options.function, parameters, options.name), {})
+        _refuse(options, "arg", "check")
+        limit = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
+        graph = read_stablehlo(options.function, parameters, options.name, **limit)
+        return _write(options, out, graph, {})
     from learned_mapping.programs.trace.user_function import beside, is_torch, load_example
 
     # what the user's code prints is no report

@@ -26,8 +26,7 @@ BYTECODE = b"ML\xefR"
 SECONDS, MEMORY_BYTES = 120, 8 * 2**30  # Of the parser's process, at most.
 # It gets so many, and one more for so many bytes of the file.
 FIRST_SECONDS, BYTES_PER_S = 20, 100_000
-MAX_OPERATIONS = 200_000
-MAX_CALLS = 100  # Functions within one another.
+UNROLL_LIMIT = 20_000  # As `dataflow.DEFAULT_UNROLL_LIMIT`, which would import JAX.
 MAX_NESTED = 200  # Brackets within one another: the parser's own stack would overflow.
 # Exit code of the process where the file is at fault; its standard error is the field, a tab, the
 # fault.
@@ -35,7 +34,10 @@ FAULT = 2
 
 
 def read_stablehlo(
-    path: str | os.PathLike, parameters: Sequence[int] = (), name: str | None = None
+    path: str | os.PathLike,
+    parameters: Sequence[int] = (),
+    name: str | None = None,
+    unroll_limit: int = UNROLL_LIMIT,
 ) -> ComputationGraph:
     """Reads a ``.mlir`` file; raises `InputError` naming file, line and fault.
 
@@ -43,14 +45,16 @@ def read_stablehlo(
       parameters: positions of the arguments of ``main`` that are parameters: no ops, but weights of
         the ops that use them, as arrays in the file are.
       name: the graph's name, by default the file's.
+      unroll_limit: operations that one loop may make.
     """
     data = read_bytes(path)
     if data.lstrip().startswith(b"HloModule"):
         raise InputError(path, "", f"not StableHLO, {other_door(data)}")
     if not data.startswith(BYTECODE):
         _check_nesting(utf8_text(data, path), path)
+    named = name or Path(path).name.split(".")[0] or "graph"
     asked = json.dumps(
-        {"name": name or Path(path).name.split(".")[0] or "graph", "parameters": list(parameters)}
+        {"name": named, "parameters": list(parameters), "unroll_limit": unroll_limit}
     )
     command = [sys.executable, "-m", "learned_mapping.programs.trace.stablehlo", asked]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1"}
@@ -115,11 +119,10 @@ def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
             if "quant" in str(error):
                 fault = "quantised types are not read: export the model before it is quantised"
             raise InputError(asked["name"], f"line {match[1]}" if match else "", fault) from None
-        from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT
         from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
         from learned_mapping.programs.trace.stablehlo_reader import Reader
 
-        limit = asked.get("unroll_limit", DEFAULT_UNROLL_LIMIT)
+        limit = asked.get("unroll_limit", UNROLL_LIMIT)
         flow = Reader(asked["name"], ir, stablehlo, limit).read(module)
         graph = fold_sources(
             graph_of_dataflow(flow, flow.arguments_at(asked["parameters"], "--parameters"))
