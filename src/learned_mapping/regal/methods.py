@@ -119,8 +119,8 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
         budget.record(schedule_fitness(instance, starts[-1]), better=float.__lt__)
     best = min(starts, key=lambda schedule: schedule_fitness(instance, schedule))
     left = None if budget.limit_s is None else max(budget.limit_s - budget.seconds, 0.1)
-    share = min((budget.limit_samples or EVALUATIONS) / EVALUATIONS, 1.0)
-    deterministic = share * CP_SAT_DETERMINISTIC if left is None else 1e9
+    part = min((budget.limit_samples or EVALUATIONS) / EVALUATIONS, 1.0)
+    deterministic = part * CP_SAT_DETERMINISTIC if left is None else 1e9
     seed = int(rng.integers(2**31))
     result = cp_sat(instance, seconds=left, deterministic_time=deterministic, seed=seed, start=best)
     if result.schedule is not None and budget.record(

@@ -1,3 +1,4 @@
+import dataclasses
 import signal
 from contextlib import suppress
 
@@ -8,6 +9,7 @@ import pytest
 
 from cuts import Killed, assert_same_state
 from learned_mapping.errors import InputError
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.programs.synthetic import random_graph
@@ -194,6 +196,27 @@ def test_the_papers_attributes_alone_stay_alone(instances):
     policy = Policy(jax.tree.map(np.asarray, agent.parameters), "runtime", "x", 0)
     seen = reinforce.probabilities(agent.parameters, batch)[: agent.sizes[0]]
     np.testing.assert_allclose(policy.probabilities(instances[0]), seen, atol=1e-4)
+
+
+def test_a_network_for_links_sees_them(instances, tmp_path):
+    """Its attributes say what a transfer takes, also when it is stored and used; a network that
+    knows no links reads as it did, whatever they take."""
+    slow = [
+        dataclasses.replace(i, machine=Devices(link_bytes_per_s=1e6, link_latency_s=1e-3))
+        for i in instances
+    ]
+    knows = reinforce.ReinforceAgent(slow, config(attributes="links"))
+    knows.iterate(lambda: False)
+    plain = reinforce.ReinforceAgent(instances, config())
+    for agent, sees in ((knows, True), (plain, False)):
+        parameters = jax.tree.map(np.asarray, agent.parameters)
+        path = tmp_path / f"{sees}.npz"
+        write_policy(path, Policy(parameters, "runtime", "x", 0), {"updates": 1})
+        policy, _ = read_policy(path)
+        free, costly = (policy.probabilities(i[0]) for i in (instances, slow))
+        assert np.array_equal(free, costly) == (not sees)
+        seen = reinforce.probabilities(agent.parameters, agent.batch([0]))[: agent.sizes[0]]
+        np.testing.assert_allclose(costly if sees else free, seen, atol=1e-4)
 
 
 def test_policies_are_stored(instances, tmp_path):

@@ -44,6 +44,7 @@ STATUS = tuple(
     f"stablehlo.{name}" for name in ("broadcast_in_dim", "compare", "and", "reshape", "select")
 )
 """What lies between a library's status and the selection by it."""
+SAME_NUMBER = ("convert_element_type", "reshape", "broadcast_in_dim")
 GIVEN = ("stablehlo.constant", "stablehlo.broadcast_in_dim")
 """What brings operands to an operation."""
 BATCH_NORM = {"batch_norm_training": 8.0, "batch_norm_grad": 9.0}
@@ -228,7 +229,8 @@ class Reader:
                 self.numbers[op.results[0]] = number
             return [None]
         aval = self.aval(op.results[0])
-        return [self.builder.constant(aval, self.builder.distinct("constant"))]
+        value = self.builder.constant(aval, self.builder.distinct("constant"))
+        return [value if isinstance(value, int) else None]
 
     def operation(
         self,
@@ -276,7 +278,7 @@ class Reader:
             kind, inputs = "logistic", [known.get(argument)]
             return list(self.builder.emit(kind, scope.path, inputs, results, results, {}))
         params: dict[str, Any] = {}
-        kind, flop = self.primitive(op, kind, params), None
+        kind = self.primitive(op, kind, params)
         operands = [self.aval(v) for v in op.operands]
         flop = self.flop(op, kind, operands, results, params)
         effect = kind in ("psend", "precv") or str(op.attributes.get("has_side_effect")) == "true"
@@ -284,13 +286,9 @@ class Reader:
         values = self.builder.emit(
             kind, scope.path, *read, results, params, effect=effect, flop=flop
         )
-        if (
-            kind in ("convert_element_type", "reshape", "broadcast_in_dim")
-            and len(op.operands) == 1
-        ):
-            if op.operands[0] in self.numbers:
-                self.numbers[op.results[0]] = self.numbers[op.operands[0]]
-        return values
+        if kind in SAME_NUMBER and len(op.operands) == 1 and op.operands[0] in self.numbers:
+            self.numbers[op.results[0]] = self.numbers[op.operands[0]]
+        return list(values)
 
     def flop(
         self,
@@ -383,7 +381,7 @@ class Reader:
                 keys, avals = inputs[:2], operands[:2]
                 bits = self.builder.emit("random_bits", scope.path, keys, avals, results[:1], {})
                 self.skipped[both[0]] = bits[0]
-                return bits * 2
+                return [bits[0], bits[0]]
             return list(self.builder.emit(kind, scope.path, inputs, operands, results, {}))
         for argument, operand in zip(block.arguments, op.operands):
             self.numbers.pop(argument, None)
@@ -453,7 +451,9 @@ class Reader:
 
     def is_row(self, op: Any, kind: str) -> bool:
         """Whether a reshape only drops the axis along which a loop takes one row a round."""
-        maker = _maker(op.operands[0]) if kind == "reshape" else None
+        if kind != "reshape":
+            return False
+        maker = _maker(op.operands[0])
         if getattr(maker, "name", "") != "stablehlo.dynamic_slice":
             return False
         starts = [self.number_of(v) is not None for v in list(maker.operands)[1:]]
@@ -500,13 +500,13 @@ class Reader:
                 " with fixed bounds, or unrolled"
             )
             self.fail(fault)
-        where = f"{scope.path}/while".strip("/")
+        where, first = f"{scope.path}/while".strip("/"), start[counter] or 0.0
         carry, stacked = list(inputs), self.stacks(body, counter)
         rows: dict[int, list[tuple[int | None, Any]]] = {place: [] for place in stacked}
         ends = list(body.operations)[-1].operands
         for turn in self.builder.rounds(where, count):
             numbers = list(start)
-            numbers[counter] = start[counter] + turn * step
+            numbers[counter] = first + turn * step
             for argument, number in zip(body.arguments, numbers):
                 self.numbers.pop(argument, None)
                 if number is not None:
@@ -578,10 +578,11 @@ class Reader:
         for block in (condition, body):
             for op in block.operations:
                 if op.operation.name == "stablehlo.constant" and _is_splat(op.operation):
-                    number = _number(op.operation)
-                    if number is not None:
-                        self.numbers[op.operation.results[0]] = number
-        ends, best = list(body.operations)[-1].operands, (None, None, 0.0)
+                    stated = _number(op.operation)
+                    if stated is not None:
+                        self.numbers[op.operation.results[0]] = stated
+        ends = list(body.operations)[-1].operands
+        best: tuple[int | None, int | None, float] = (None, None, 0.0)
         given = dict(zip(condition.arguments, start))
 
         def number(value: Any) -> float | None:
