@@ -348,3 +348,17 @@ WHOLE["silu_glu"] = (
     lambda x, a, b, c: (jax.nn.silu(x @ a) * (x @ b)) @ c,
     [array(32, 64), array(64, 128), array(64, 128), array(128, 64)],
 )
+WHOLE["scan_back"] = (
+    lambda x, w: lax.scan(lambda c, m: (jnp.tanh(c @ m), c.sum()), x, w, reverse=True),
+    [array(32, 64), array(12, 64, 64)],
+)
+WHOLE["until"] = (
+    lambda x: lax.while_loop(
+        lambda s: (s[0] < 7) & (s[1].sum() > 0), lambda s: (s[0] + 1, jnp.sin(s[1])), (0, x)
+    )[1],
+    [array(16, 16)],
+)
+WHOLE["scan_of_vmap"] = (
+    jax.vmap(lambda x, w: lax.scan(lambda c, m: (jnp.tanh(c * m), c), x, w)[1], in_axes=(0, None)),
+    [array(5, 32), array(12, 32)],
+)

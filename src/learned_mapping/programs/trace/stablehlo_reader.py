@@ -6,6 +6,7 @@ do, are that primitive. Loops that count to a number in the file are their body,
 """
 
 import math
+import operator
 import re
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -44,7 +45,26 @@ STATUS = tuple(
     f"stablehlo.{name}" for name in ("broadcast_in_dim", "compare", "and", "reshape", "select")
 )
 """What lies between a library's status and the selection by it."""
-SAME_NUMBER = ("convert_element_type", "reshape", "broadcast_in_dim")
+ARITHMETIC: dict[str, Callable[..., float]] = {
+    "convert_element_type": lambda a: a,
+    "reshape": lambda a: a,
+    "broadcast_in_dim": lambda a: a,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "min": min,
+    "max": max,
+    "select_n": lambda chosen, yes, no: yes if chosen else no,
+}
+"""What may become of a counter before it is an index."""
+COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    "LT": operator.lt,
+    "LE": operator.le,
+    "GT": operator.gt,
+    "GE": operator.ge,
+    "EQ": operator.eq,
+    "NE": operator.ne,
+}
 GIVEN = ("stablehlo.constant", "stablehlo.broadcast_in_dim")
 """What brings operands to an operation."""
 BATCH_NORM = {"batch_norm_training": 8.0, "batch_norm_grad": 9.0}
@@ -286,9 +306,20 @@ class Reader:
         values = self.builder.emit(
             kind, scope.path, *read, results, params, effect=effect, flop=flop
         )
-        if kind in SAME_NUMBER and len(op.operands) == 1 and op.operands[0] in self.numbers:
-            self.numbers[op.results[0]] = self.numbers[op.operands[0]]
+        number = self.computed(op, kind)
+        if number is not None:
+            self.numbers[op.results[0]] = number
         return list(values)
+
+    def computed(self, op: Any, kind: str) -> float | None:
+        """The number that an operation makes of numbers; None where it makes something else."""
+        numbers = [self.numbers.get(v) for v in op.operands]
+        if not numbers or any(number is None for number in numbers) or len(op.results) != 1:
+            return None
+        if op.name == "stablehlo.compare":
+            way = re.search(r"\b(LT|LE|GT|GE|EQ|NE)\b", str(op.attributes["comparison_direction"]))
+            return None if way is None else float(COMPARISONS[way[1]](*numbers))
+        return ARITHMETIC[kind](*numbers) if kind in ARITHMETIC else None
 
     def flop(
         self,
@@ -602,6 +633,9 @@ class Reader:
             if sense is None:
                 continue
             sides, way = list(maker.operands), sense[1].lower()
+            if way == "ne" and self.number_of(sides[1]) == 0 and "i1>" in str(sides[0].type):
+                waiting.append(sides[0])  # true, as it is converted
+                continue
             for counted, limit, sense_of in (
                 (sides[0], sides[1], way),
                 (sides[1], sides[0], SWAPPED[way]),
