@@ -25,8 +25,8 @@ from .examples import array, inference, train_step
 from .layers import cross_entropy
 
 integers = partial(array, dtype=jnp.int32)
-STORED_RULES = ("stack", "unstack", "random_split")
-"""Primitives that had no rule when the stored sets were made."""
+STORED_RULES = ("stack", "unstack", "random_split", "integer_pow")
+"""Primitives that had no rule when the stored sets were made, or one FLOP per element for one."""
 
 
 @dataclasses.dataclass(frozen=True)

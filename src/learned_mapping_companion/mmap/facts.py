@@ -298,7 +298,7 @@ def meanings() -> dict[str, str]:
     (settings,) = ast.parse(inspect.getsource(AgentConfig)).body
     pairs = zip(settings.body, settings.body[1:])
     return {
-        name.target.id: said.value.value.replace("`", "")
+        name.target.id: " ".join(said.value.value.replace("`", "").split())
         for name, said in pairs
         if isinstance(name, ast.AnnAssign) and isinstance(said, ast.Expr)
     }
