@@ -1,5 +1,5 @@
-"""Valid repairs per second on one core by graph, updates of the policy, and the gains of all single
-moves."""
+"""Valid repairs per second on one core by graph, updates of the policy, the gains of all single
+moves and pushes, and measurements of a method that learns op times."""
 
 import time
 from collections.abc import Sequence
@@ -17,7 +17,8 @@ from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
-from learned_mapping.mcm.searches.moves import move_arrays, single_moves
+from learned_mapping.mcm.searches.moves import move_arrays, pushes, single_moves
+from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping_companion.datasets.registry import builder
 
@@ -65,7 +66,7 @@ def benchmark(
                 }
             )
             rows.append({"name": f"{label}: valid", "value": valid, "unit": "share", "bar": 1.0})
-    return rows + learning() + credits_of_moves()
+    return rows + learning() + credits_of_moves() + learned_chips()
 
 
 LEARNER_OPS, LEARNER_CHIPS, UPDATES, MOST_SECONDS = 150, 12, 50, 2.0
@@ -96,8 +97,8 @@ def learning() -> list[dict[str, Any]]:
 
 
 def credits_of_moves(repeats: int = 200) -> list[dict[str, Any]]:
-    """CPU microseconds an edge to know all single moves of a partition, on graphs of growing
-    size."""
+    """CPU microseconds an edge to know all single moves, and all pushes, of a partition, on graphs
+    of growing size."""
     rows = []
     for ops in (150, 600, 2400):
         graph = random_graph(np.random.default_rng(0), "layered", ops)
@@ -106,18 +107,33 @@ def credits_of_moves(repeats: int = 200) -> list[dict[str, Any]]:
             move_arrays(task.model),
             repair_batch(task.arrays, CHIPS, mode="sample", rng=np.random.default_rng(0), count=1),
         )
-        latencies = task.model.latencies(y)
-        single_moves(arrays, y, latencies)  # compiles
-        start = time.process_time()
-        for _ in range(repeats):
-            single_moves(arrays, y, latencies)
-        microseconds = (time.process_time() - start) / repeats / len(graph.op_edges) * 1e6
-        rows.append(
-            {
-                "name": f"all single moves, {ops} ops",
-                "value": microseconds,
-                "unit": "µs an edge",
-                "bar": None,
-            }
-        )
+        known = arrays, y, task.model.latencies(y)
+        kinds = {
+            "single moves": (single_moves, known),
+            "pushes": (pushes, (*known, np.arange(ops), ops)),
+        }
+        for kind, (gains_of, given) in kinds.items():
+            gains_of(*given)  # compiles
+            start = time.process_time()
+            for _ in range(repeats):
+                gains_of(*given)
+            microseconds = (time.process_time() - start) / repeats / len(graph.op_edges) * 1e6
+            name = f"all {kind}, {ops} ops"
+            rows.append({"name": name, "value": microseconds, "unit": "µs an edge", "bar": None})
     return rows
+
+
+MEASUREMENTS, MOST_LEARNED_S = 60, 3.0
+
+
+def learned_chips() -> list[dict[str, Any]]:
+    """CPU seconds of `MEASUREMENTS` measurements of ``learned-times`` on BERT, compiled."""
+    graph = fold_cheap_sources(builder("zoo").graph("bert_large_inference"))
+    method, task, seconds = SILICON.method("learned-times"), SILICON.task(graph), 0.0
+    for samples in (2, MEASUREMENTS):
+        measured, rng = SILICON.begin(task, 0)
+        start = time.process_time()
+        method.run(measured, rng, Budget(samples=samples))
+        seconds = time.process_time() - start
+    name = f"learned-times, {graph.num_ops} ops, {MEASUREMENTS} measurements"
+    return [{"name": name, "value": seconds, "unit": "s", "bar": MOST_LEARNED_S}]

@@ -19,6 +19,7 @@ from learned_mapping.hardware.silicon import (
     Silicon,
     SiliconModel,
     SiliconParameters,
+    check_parameters,
     tables_on_host,
 )
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
@@ -131,6 +132,39 @@ def test_agrees_with_the_reference(family):
             np.testing.assert_allclose(stages.chip_s, chip_s, rtol=1e-9)
             np.testing.assert_allclose(stages.link_s, link_s, rtol=1e-9)
             assert stages.needed_bytes.tolist() == needed
+
+
+def test_ops_have_a_factor_of_their_own_where_asked():
+    """Catches factors in chips of the tables, of another spread, the same in every world, and a
+    simulator that parts from its definition with them."""
+    rng = np.random.default_rng(3)
+    graph, package = random_kinds(rng, "layered", 400), ChipPackage(chips=4)
+
+    def chips(spread, seed):
+        parameters = SiliconParameters(op_spread=spread, op_seed=seed, launch_s=0.0)
+        return Silicon(graph, package, parameters)
+
+    plain = chips(0.0, 0).op_seconds
+    assert chips(0.0, 1).op_seconds.tolist() == plain.tolist()
+    assert SiliconParameters().op_spread == 0.0
+    takes = plain > 0
+    worlds = [np.log(chips(0.5, seed).op_seconds[takes] / plain[takes]) for seed in (0, 0, 1)]
+    assert worlds[0].tolist() == worlds[1].tolist()
+    assert abs(np.corrcoef(worlds[0], worlds[2])[0, 1]) < 0.2
+    assert worlds[2].std() == pytest.approx(0.5, rel=0.1) and abs(worlds[2].mean()) < 0.1
+    for assignment in partitions(rng, graph, 4, 2):
+        silicon = chips(0.5, 1)
+        chip_s, _, _ = stages_by_definition(graph, assignment.tolist(), package, silicon.parameters)
+        np.testing.assert_allclose(silicon.stages(assignment).chip_s, chip_s, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "field, value", [("op_seed", 0.5), ("op_seed", -1), ("op_spread", -0.1), ("op_spread", np.inf)]
+)
+def test_factors_that_cannot_be_are_refused(field, value):
+    """Catches a seed that the generator refuses with its own words, and a spread below 0."""
+    with pytest.raises(InputError, match=field):
+        check_parameters(dataclasses.replace(SiliconParameters(), **{field: value}))
 
 
 def test_memory_is_the_models_and_the_buffers_of_what_crosses():

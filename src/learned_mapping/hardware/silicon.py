@@ -6,7 +6,8 @@ searches gets samples of it, `Silicon.measure`, and never its equations. Chip d 
 the graph's topological order:
 
     r_u   = the roofline of `chip_package` without the overhead; the seconds that a graph states
-    t_u   = r_u slowdown(class of u) (1 + half_efficiency_s / r_u)^efficiency_exponent + launch_s
+    t_u   = r_u slowdown(class of u) (1 + half_efficiency_s / r_u)^efficiency_exponent
+            exp(op_spread z_u) + launch_s,   z_u standard normal, the chips' own for each op
     s_d   = max(0, bytes of the chip's weights - sram_bytes / 2) / link_bytes_per_s
     c_d   = Σ t_u + s_d + switch_s (number of times the class changes from one op to the next)
     b_d   = bytes over link d -> d + 1 / link_bytes_per_s + message_s (number of tensors over it)
@@ -38,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from learned_mapping.errors import InputError, real
+from learned_mapping.errors import InputError, expect_whole, real
 from learned_mapping.hardware import chip_package
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 
@@ -70,6 +71,10 @@ class SiliconParameters:
     message_s: float = 4.62e-06  # Seconds a tensor takes on a link beside those of its bytes.
     sync_s: float = 5e-6  # Seconds every chip waits for the others, per result.
     noise: float = 0.01  # Standard deviation of the logarithm of a measured throughput.
+    # Standard deviation of the logarithm of an op's own factor: 0 are chips that part from the
+    # model by the class of an op alone.
+    op_spread: float = 0.0
+    op_seed: int = 0  # Of these factors: which of such chips.
 
     @property
     def slowdowns(self) -> np.ndarray:
@@ -89,6 +94,7 @@ def silicon_package(chips: int = 36, sram_bytes: float = SRAM_BYTES) -> chip_pac
 
 def check_parameters(parameters: SiliconParameters) -> None:
     """Raises `InputError` unless every parameter is usable."""
+    expect_whole(parameters.op_seed, "silicon", "op_seed", 0, 2**63 - 1)
     for field in dataclasses.fields(parameters):
         value = real(getattr(parameters, field.name), "silicon", field.name)
         positive = field.name in chip_package.OP_CLASSES
@@ -141,6 +147,8 @@ class Silicon:
             is_op = work.is_op > 0
         penalty = 1.0 + parameters.half_efficiency_s / np.where(roofline > 0, roofline, 1.0)
         seconds = roofline * parameters.slowdowns[classes] * penalty**parameters.efficiency_exponent
+        own = np.random.default_rng(parameters.op_seed).standard_normal(graph.num_ops)
+        seconds *= np.exp(parameters.op_spread * own)
         order = graph.topological_order
         position = np.argsort(order).astype(np.int32)
         self._arrays = ScheduleArrays(

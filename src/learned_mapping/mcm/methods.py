@@ -65,6 +65,8 @@ NO_REPAIR = (
     "even-cut",
     "random-balanced",
     "class-search",
+    "learned-times",
+    "learned-times-throughput",
 )
 """Methods that repair nothing."""
 SCRATCH, ZERO_SHOT, FINE_TUNED, FROZEN = "scratch", "zeroshot", "finetune", "frozen"
@@ -322,9 +324,10 @@ METHODS: dict[str, Method] = {
         ),
     ),
     "climb": Method(
-        "the best single move by the model's latencies, again and again, from near-balanced"
-        " partitions",
+        "the best move by the model's latencies, or where none gains the best push, again and"
+        " again, from the even cut and near-balanced partitions",
         searched(lambda task, rng, budget: climb(task.model, task.arrays, rng, budget)),
+        version=2,
     ),
     "unconstrained": Method(
         "uniform random chips without a solver; invalid ones are worth nothing",

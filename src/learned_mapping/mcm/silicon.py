@@ -9,16 +9,24 @@ import numpy as np
 
 from learned_mapping.errors import InputError, expect_type, expect_whole
 from learned_mapping.hardware.chip_package import ChipPackage
-from learned_mapping.hardware.silicon import Silicon, SiliconModel, silicon_package
+from learned_mapping.hardware.silicon import (
+    Silicon,
+    SiliconModel,
+    SiliconParameters,
+    silicon_package,
+)
 from learned_mapping.mcm.methods import ENGINE, Partitioning, Task, all_methods, ruled, searched
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.rules.constraints import group_pairs
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start, class_search
+from learned_mapping.mcm.searches.learned_times import learned_times
 from learned_mapping.mcm.validate import validate_on_silicon
-from learned_mapping.problem import EXACT, RULE, Method
+from learned_mapping.problem import EXACT, OURS, RULE, Method
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.verdict import LISTED, Verdict
 
+STORED = SiliconParameters()
+"""The chips of the tables."""
 EXTRA_METHODS: dict[str, Method] = {
     "even-cut": Method(
         "the even cut of the model's costs",
@@ -26,31 +34,52 @@ EXTRA_METHODS: dict[str, Method] = {
         RULE,
     ),
     "random-balanced": Method(
-        "even cuts of random orders by perturbed costs",
+        "even cuts of the late order and of random ones by perturbed costs",
         searched(lambda task, rng, budget: balanced_search(task.model, task.arrays, rng, budget)),
+        version=2,
     ),
     "class-search": Method(
         "cross-entropy search over a cost factor per class of ops, cut evenly",
         searched(lambda task, rng, budget: class_search(task.model, task.arrays, rng, budget)),
+    ),
+    "learned-times": Method(
+        "op times by least squares from each chip's seconds, cut evenly, pushed, measured, again",
+        searched(lambda task, rng, budget: learned_times(task.model, task.arrays, rng, budget)),
+        OURS,
+    ),
+    "learned-times-throughput": Method(
+        "the same from the throughput alone: its control",
+        searched(
+            lambda task, rng, budget: learned_times(
+                task.model, task.arrays, rng, budget, of_each_chip=False
+            )
+        ),
+        OURS,
     ),
 }
 """The methods for silicon alone, by name."""
 
 
 class SiliconTask(Task):
-    """A graph on simulated chips. `model` knows the analytical costs; in a run its throughput is
-    measured (`begin`).
+    """A graph on simulated chips of these parameters. `model` knows the analytical costs; in a run
+    its throughput is measured (`begin`).
 
     Raises:
       InputError: a graph with groups, whose ops run one by one here; or as `Task` does.
     """
 
-    def __init__(self, graph: ComputationGraph, package: ChipPackage, **options: Any):
+    def __init__(
+        self,
+        graph: ComputationGraph,
+        package: ChipPackage,
+        parameters: SiliconParameters = STORED,
+        **options: Any,
+    ):
         if pairs := group_pairs(graph):
             fault = "groups are for the analytical model, not for silicon"
             raise InputError(graph.name, f"ops[{pairs[0][0]}].group", fault)
         super().__init__(graph, package, **options)
-        self.silicon = Silicon(graph, package)
+        self.silicon = Silicon(graph, package, parameters)
 
 
 class PartitioningOnSilicon(Partitioning):
@@ -73,6 +102,7 @@ class PartitioningOnSilicon(Partitioning):
         repair: str = ENGINE,
         iterations: int | None = None,
         pretraining: int = 0,
+        parameters: SiliconParameters = STORED,
     ) -> SiliconTask:
         expect_type(instance, ComputationGraph, "graph")
         if start is not None:
@@ -83,7 +113,9 @@ class PartitioningOnSilicon(Partitioning):
             if iterations is None
             else {"iterations": expect_whole(iterations, "iterations", "", 1, 64)}
         )
-        return SiliconTask(instance, package, repair=repair, pretraining=pretraining, **settings)
+        return SiliconTask(
+            instance, package, parameters, repair=repair, pretraining=pretraining, **settings
+        )
 
     def unseen(self, task: SiliconTask, method: str) -> str:
         """Silicon, where a method goes by the costs of the model and measures only what it ends

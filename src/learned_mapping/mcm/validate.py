@@ -12,6 +12,8 @@ import math
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 
+import numpy as np
+
 from learned_mapping.errors import InputError, expect_type, truth
 from learned_mapping.hardware.chip_package import (
     LEAST_S,
@@ -327,6 +329,7 @@ def _op_seconds(
     """Seconds of each op by the name of its class; an input's count only where the graph brings
     times."""
     seconds = []
+    draws = np.random.default_rng(parameters.op_seed).standard_normal(graph.num_ops).tolist()
     for op, (touched, writes, weights) in enumerate(bytes_of_ops(graph)):
         if graph.op_seconds is not None:
             roofline = float(graph.op_seconds[op])
@@ -341,6 +344,6 @@ def _op_seconds(
             efficiency = (
                 1 + parameters.half_efficiency_s / roofline
             ) ** -parameters.efficiency_exponent
-            roofline = roofline * slowdown / efficiency
+            roofline = roofline * slowdown / efficiency * math.exp(parameters.op_spread * draws[op])
         seconds.append(roofline + parameters.launch_s)
     return seconds

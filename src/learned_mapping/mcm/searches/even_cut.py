@@ -11,6 +11,9 @@ with the distribution
 under which about m of the N ops leave their chip s_i, most of them for the next one.
 """
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
 from numba import njit
 
@@ -99,20 +102,33 @@ def near_balanced(
     rng: np.random.Generator,
     count: int,
     spread: tuple[float, float] = SPREAD,
+    order: np.ndarray | None = None,
 ) -> np.ndarray:
     """[B, N] int32 random valid partitions whose chips have about equal work.
 
-    Each is the even cut of a random topological order by perturbed costs: those of the model, times
-    exp(s z), z standard normal for each op, s the partition's own, drawn log-uniformly from
-    `spread`.
+    Each is the even cut of `order`, of a random topological one where None, by perturbed costs:
+    those of the model, times exp(s z), z standard normal for each op, s the partition's own, drawn
+    log-uniformly from `spread`.
     """
     graph, chips = model.graph, model.package.chips
     partitions = np.empty((count, graph.num_ops), np.int32)
     for row in partitions:
         s = np.exp(rng.uniform(*np.log(spread)))
         seconds = model.op_seconds * np.exp(s * rng.standard_normal(graph.num_ops))
-        row[:] = even_cut(seconds, random_order(graph, rng), arrays, chips)
+        cut = random_order(graph, rng) if order is None else order
+        row[:] = even_cut(seconds, cut, arrays, chips)
     return partitions
+
+
+def starts(
+    model: ChipModel, arrays: RepairArrays, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """[N] int32, one valid partition after another: the even cut, then near-balanced ones without
+    end, of the late order and of random orders by turns. A random order interleaves the branches of
+    a wide graph, so that every cut crosses all of them; the late one does not."""
+    yield balanced_start(model, arrays)
+    for order in itertools.cycle((late_order(model.graph), None)):
+        yield near_balanced(model, arrays, rng, 1, order=order)[0]
 
 
 class Start:
@@ -138,10 +154,11 @@ class Start:
 def balanced_search(
     model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget
 ) -> np.ndarray:
-    """[N] int32, the fastest of as many near-balanced partitions as the budget allows."""
+    """[N] int32, the fastest of as many of `starts` as the budget allows."""
     best = np.zeros(model.graph.num_ops, np.int32)
-    while not budget.spent():
-        assignment = near_balanced(model, arrays, rng, 1)[0]
+    for assignment in starts(model, arrays, rng):
+        if budget.spent():
+            break
         if budget.record(model.throughput(assignment)):
             best = assignment
     return best

@@ -1,5 +1,5 @@
-"""Single moves: what each op would be worth one chip lower or higher, all others staying; and the
-rule that makes them.
+"""Moves: what each op would be worth one chip lower or higher, alone or with the ops that it pushes
+along; and the rule that makes them.
 
 Throughput is 1 / max_d t_d, which most moves leave as it is. Its smooth surrogate is the p-norm of
 the chips' latencies over an even share of all work,
@@ -9,6 +9,12 @@ the chips' latencies over an even share of all work,
 and Q_i(c') = V(y with op i on c') - V(y), for c' in {y_i - 1, y_i, y_i + 1} where the chain rule
 allows it. A move changes the ops' time of two chips and the traffic of one link, so each costs no
 more than the op has neighbours.
+
+A *push* moves an op and exactly the ops that the chain rule then forces to move with it, one chip
+the same way: the least set that holds the op and, going up, of each member u every consumer v with
+f(v) = f(u) and every producer p with f(p) = f(u) - 1 (going down, f(v) = f(u) + 1 and f(p) = f(u)).
+A single move that the rule allows is a push of one op. Both times and links change on no more chips
+than the set is on and two beside them.
 """
 
 from typing import NamedTuple
@@ -19,9 +25,8 @@ from numba import njit
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.repair.kernel import RepairArrays
-from learned_mapping.mcm.rules.constraints import uses_prefix
 from learned_mapping.mcm.rules.pins import chip_bounds
-from learned_mapping.mcm.searches.even_cut import near_balanced
+from learned_mapping.mcm.searches.even_cut import starts
 from learned_mapping.programs.graph import Lists
 
 POWER = 8.0
@@ -146,28 +151,148 @@ def single_moves(
     return gains, allowed
 
 
+@njit(cache=True)
+def _forced(arrays, y, op, side, chips, most, ops, stamps, stamp):
+    """How many ops a push of `op` moves, written to `ops` and stamped; 0 where one of them cannot,
+    or where they are more than `most`."""
+    ops[0], stamps[op] = op, stamp
+    count, done = 1, 0
+    tight = 0 if side == 1 else 1  # steps along an edge from and to an op that leave no room
+    while done < count:
+        u = ops[done]
+        done += 1
+        if count > most or arrays.fixed[u] or not 0 <= y[u] + side < chips:
+            return 0
+        for k in range(arrays.consumer_offsets[u], arrays.consumer_offsets[u + 1]):
+            v = arrays.consumers[k]
+            if stamps[v] != stamp and y[v] - y[u] == tight:
+                ops[count], stamps[v] = v, stamp
+                count += 1
+        for k in range(arrays.producer_offsets[u], arrays.producer_offsets[u + 1]):
+            v = arrays.producers[k]
+            if stamps[v] != stamp and y[u] - y[v] == 1 - tight:
+                ops[count], stamps[v] = v, stamp
+                count += 1
+    return count if count <= most else 0
+
+
+@njit(cache=True)
+def _change_of_links(arrays, y, ops, stamps, stamp, side, seen, change):
+    """Adds to `change` [C] what each chip's links are busy longer when `ops` move; `seen` stamps
+    their tensors."""
+    for u in ops:
+        for outputs in (True, False):
+            offsets = arrays.output_offsets if outputs else arrays.input_offsets
+            for k in range(offsets[u], offsets[u + 1]):
+                tensor = arrays.outputs[k] if outputs else arrays.inputs[k]
+                if seen[tensor] == stamp:
+                    continue
+                seen[tensor] = stamp
+                maker = arrays.tensor_producer[tensor]
+                last, then = -1, -1
+                for j in range(arrays.use_offsets[tensor], arrays.use_offsets[tensor + 1]):
+                    user = arrays.users[j]
+                    last = max(last, y[user])
+                    then = max(then, y[user] + side * (stamps[user] == stamp))
+                for link in range(y[maker], last):
+                    change[link] -= arrays.tensor_seconds[tensor]
+                    change[link + 1] -= arrays.tensor_seconds[tensor]
+                for link in range(y[maker] + side * (stamps[maker] == stamp), then):
+                    change[link] += arrays.tensor_seconds[tensor]
+                    change[link + 1] += arrays.tensor_seconds[tensor]
+
+
+@njit(cache=True)
+def _pushes(arrays, y, latencies, power, tried, most, gains, sizes):
+    n, chips, tensors = len(y), len(latencies), len(arrays.tensor_producer)
+    unit = latencies.max()  # which cancels in a gain
+    terms = (latencies / unit) ** power
+    total = terms.sum()
+    used = np.bincount(y, minlength=chips + 1)
+    room, stamps, seen = np.empty(n, np.int64), np.full(n, -1), np.full(tensors, -1)
+    change, joined = np.zeros(chips + 1), np.zeros(chips + 1, np.int64)
+    stamp = 0
+    for row, op in enumerate(tried):
+        for way in (0, 1):
+            side, stamp = 2 * way - 1, stamp + 1
+            count = _forced(arrays, y, op, side, chips, most, room, stamps, stamp)
+            ops, first, last = room[:count], chips, 0
+            for u in ops:
+                first, last = min(first, y[u] - 2), max(last, y[u] + 3)
+            first, last = max(first, 0), min(last, chips)
+            change[first : last + 1], joined[first : last + 1] = 0.0, 0
+            for u in ops:
+                change[y[u]] -= arrays.seconds[u]
+                change[y[u] + side] += arrays.seconds[u]
+                joined[y[u]] -= 1
+                joined[y[u] + side] += 1
+            _change_of_links(arrays, y, ops, stamps, stamp, side, seen, change)
+            after, gap = total, False
+            for d in range(first, last):
+                after += (max(latencies[d] + change[d], 0.0) / unit) ** power - terms[d]
+                gap |= used[d] + joined[d] == 0 and used[d + 1] + joined[d + 1] > 0
+            possible = count > 0 and not gap
+            sizes[row, way] = count if possible else 0
+            gains[row, way] = 0.0
+            if possible:
+                gains[row, way] = (np.log(total) - np.log(max(after, 1e-300))) / power
+
+
+def pushes(
+    arrays: MoveArrays, partition: np.ndarray, latencies: np.ndarray, ops: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """([K, 2] float64 gains in V of pushing each of `ops` [K] a chip lower and a chip higher,
+    [K, 2] int64 how many ops then move: 0 where they are more than `most`, or where a fixed op, the
+    end of the row or Eq. 3 forbids it).
+
+    Other arguments as of `single_moves`.
+    """
+    gains, sizes = np.empty((len(ops), 2)), np.empty((len(ops), 2), np.int64)
+    y, seconds = np.asarray(partition, np.int64), np.asarray(latencies, np.float64)
+    _pushes(arrays, y, seconds, POWER, np.asarray(ops, np.int64), most, gains, sizes)
+    return gains, sizes
+
+
+def pushed(arrays: MoveArrays, partition: np.ndarray, op: int, side: int, chips: int) -> np.ndarray:
+    """[N] int32, the partition after a push of `op` by `side`, -1 or 1, that `pushes` has."""
+    y, room = np.asarray(partition, np.int64), np.empty(len(partition), np.int64)
+    count = _forced(arrays, y, op, side, chips, len(y), room, np.full(len(y), -1), 0)
+    after = np.array(partition, np.int32)
+    after[room[:count]] += side
+    return after
+
+
+def best_push(
+    arrays: MoveArrays, partition: np.ndarray, latencies: np.ndarray, ops: np.ndarray
+) -> np.ndarray | None:
+    """[N] int32, the partition after the best move of one of `ops` alone or, where none gains, the
+    best push of several; None where none gains either."""
+    for most in (1, len(partition)):
+        gains, sizes = pushes(arrays, partition, latencies, ops, most)
+        row, way = np.unravel_index(np.argmax(np.where(sizes, gains, -np.inf)), gains.shape)
+        if gains[row, way] > LEAST_GAIN:
+            return pushed(arrays, partition, int(ops[row]), 2 * int(way) - 1, len(latencies))
+    return None
+
+
 def climb(
     model: ChipModel, arrays: RepairArrays, rng: np.random.Generator, budget: Budget
 ) -> np.ndarray:
-    """[N] int32, the fastest partition of climbs by the best single move, each from a near-balanced
-    partition.
+    """[N] int32, the fastest partition of climbs by `best_push`, each from one of `starts`.
 
     Every partition on the way is judged and is a sample: the rule that knows as much as a credit
-      for each op tells.
+    for each op tells.
     """
-    moves, best = move_arrays(model), np.zeros(model.graph.num_ops, np.int32)
-    while not budget.spent():
-        partition = near_balanced(model, arrays, rng, 1)[0]
-        while not budget.spent():
+    moves, ops = move_arrays(model), np.arange(model.graph.num_ops)
+    best = np.zeros(len(ops), np.int32)
+    for start in starts(model, arrays, rng):
+        partition: np.ndarray | None = start
+        while partition is not None and not budget.spent():
             throughput, latencies = model.judged(partition)
-            # a move may leave chip 0 empty
-            if budget.record(throughput if uses_prefix(partition) else 0.0):
-                best = partition.copy()
-            if not latencies.any():  # it cannot run, and tells nothing
-                break
-            gains, allowed = single_moves(moves, partition, latencies)
-            op, side = np.unravel_index(np.argmax(np.where(allowed, gains, -np.inf)), gains.shape)
-            if gains[op, side] <= LEAST_GAIN:
-                break
-            partition[op] += side - 1
+            if budget.record(throughput):
+                best = partition
+            # what cannot run tells nothing
+            partition = best_push(moves, partition, latencies, ops) if latencies.any() else None
+        if budget.spent():
+            break
     return best

@@ -16,6 +16,7 @@ from learned_mapping.regal.bounds.cp_sat_model import Phase, RuntimeModel
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
 
+PATIENCE_S = 60.0  # Beyond what the solver's own units of work take, where no limit is given.
 SMALL_OPS = 24
 """Most ops of a graph whose ops and tensors are paired one by one, in `Phase.barriers` and
 `Phase.steps`.
@@ -71,7 +72,7 @@ def cp_sat(
     Args:
       instance: what to schedule, on two devices; for running time they must be alike.
       deterministic_time: limit in CP-SAT's own units, near seconds, the same on every machine.
-      seconds: limit in wall-clock seconds; four times `deterministic_time` where None.
+      seconds: limit in wall-clock seconds; where None, one that a busy machine does not reach.
       seed: the solver's.
       start: a schedule given as a hint.
     """
@@ -100,9 +101,8 @@ def cp_sat(
         solver.parameters.random_seed = seed
         solver.parameters.linearization_level = phase.linearization_level
         solver.parameters.max_deterministic_time = phase.share * deterministic_time
-        solver.parameters.max_time_in_seconds = phase.share * (
-            4 * deterministic_time if seconds is None else seconds
-        )
+        limit = 4 * deterministic_time + PATIENCE_S if seconds is None else seconds
+        solver.parameters.max_time_in_seconds = phase.share * limit
         status = run(solver, model.model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             schedule = model.schedule(solver)
