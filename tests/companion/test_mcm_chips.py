@@ -45,12 +45,12 @@ def test_rows_by_hand():
     assert one(rows, spread=0.5, **over)["value"] == pytest.approx(1.5)
     assert one(rows, spread=0.0, **over)["value"] == pytest.approx(1.02)
     few |= {"metric": "ratio"}
-    against = one(rows, spread=0.25, baseline="rl-balanced", **few)
+    against = one(rows, spread=0.5, baseline="rl-balanced", **few)
     assert against["value"] == pytest.approx(1.25) and against["against"] == 10
-    frozen = one(rows, spread=0.25, baseline="learned-times-throughput", **few)
+    frozen = one(rows, spread=0.5, baseline="learned-times-throughput", **few)
     assert frozen["value"] == pytest.approx(150 / 104) and frozen["against"] == 3
     level = {"metric": "samples", "target": "1.05"}
-    assert one(rows, method=chips.LEARNED, spread=0.25, **level)["value"] == 1
+    assert one(rows, method=chips.LEARNED, spread=0.5, **level)["value"] == 1
     assert one(rows, method=chips.LEARNED, spread=0.0, **level)["value"] is None
     assert one(rows, method="class-search", spread=0.5, **level)["value"] == 1
     assert result["validated"] == len(records(value)) and result["invalid"] == 0

@@ -29,7 +29,7 @@ from learned_mapping_companion.table import (
 )
 
 GRAPH, INSTANCE = "bert_large_inference", "bert"
-SPREADS = (0.0, 0.25, 0.5)
+SPREADS = {"quick": (0.0, 0.5), "full": (0.0, 0.25, 0.5)}
 WORLDS = {"quick": 1, "full": 5}
 FIRST_WORLD = 100  # The first few were looked at while the method was made.
 SAMPLES = {"quick": (3, 10), "full": (10, 60, 430)}
@@ -70,7 +70,7 @@ def _counts(method: str, profile: str) -> tuple[int, ...]:
 def plan_chips(profile: str, seeds: int) -> list[Run]:
     """The start once a world, methods by number of measurements and seed of the noise."""
     runs = []
-    for spread in SPREADS:
+    for spread in of_profile(SPREADS, profile):
         for world in range(of_profile(WORLDS, profile) if spread else 1):
             config = {"spread": spread, "world": FIRST_WORLD + world, "network": profile}
             runs += sweep("silicon.chips", [START], [GRAPH], config | {"samples": 1})
