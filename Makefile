@@ -1,4 +1,4 @@
-# make book | test | test-all | fuzz | browser-test | notebooks | pdf | lab | reproduce | bench | lint | size | clean
+# make book | test | test-all | fuzz | wheel | browser-test | notebooks | pdf | lab | reproduce | bench | lint | size | clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # Modules are compiled when they are first imported, not all of them by pip: so they are, wherever this is run.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: book test test-all fuzz browser-test notebooks pdf lab reproduce bench lint lock size clean
+.PHONY: book test test-all fuzz wheel browser-test notebooks pdf lab reproduce bench lint lock size clean
 
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,7 +27,7 @@ test-all: $(STAMP)
 	$(BIN)/python -m pytest $(TESTS)
 
 fuzz: $(STAMP)
-	LMAP_FUZZ=50000 $(BIN)/python -m pytest tests/test_fuzz.py
+	LMAP_FUZZ=50000 $(BIN)/python -m pytest tests/test_fuzz.py tests/test_hostile_calls.py tests/test_hostile_names.py
 
 book: $(STAMP)
 	$(BIN)/python book/build.py
@@ -50,19 +50,23 @@ lab: $(STAMP)
 reproduce: $(STAMP)
 	$(BIN)/lmap make --all --profile full --jobs $(JOBS)
 
+# With the build tools of the lock file, into dist/.
+wheel: $(STAMP)
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w dist .
+
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-# Needs the network; run it after a change of the dependencies, then check in the results. What the extras tpu and cuda
-# add stands in files of their own, since nobody else is to download it.
-COMPILE := $(BIN)/uv pip compile pyproject.toml --extra book --extra dev --extra cluster --universal --python-version 3.11 \
+# Needs the network; run it after a change of the dependencies, then check in the results. What the extras tpu, cuda and
+# cluster add stands in files of their own, since nobody else is to download it.
+COMPILE := $(BIN)/uv pip compile pyproject.toml --extra book --extra dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header --no-annotate -q
 lock: $(STAMP)
 	$(COMPILE) -o requirements.lock
-	for extra in tpu cuda; do $(COMPILE) --extra $$extra -c requirements.lock | \
+	for extra in tpu cuda cluster; do $(COMPILE) --extra $$extra -c requirements.lock | \
 	  awk 'NR == FNR {seen[$$1]; next} /^[^ ]/ {new = !($$1 in seen)} new' requirements.lock - \
 	  > requirements-$$extra.lock || exit 1; done
 

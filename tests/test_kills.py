@@ -7,6 +7,7 @@ The suite kills writers; LMAP_KILLS=50 also kills so many commands at random mom
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import psutil
 import pytest
 
 from cli_files import GRAPH, PROGRAM
+from deaths import DIED, contents
 from learned_mapping.programs.json_io import write_json
 
 KILLS = int(os.environ.get("LMAP_KILLS", "0"))
@@ -128,6 +130,72 @@ def test_killed_commands_end_as_whole_ones(tmp_path, what):
     for _ in range(-(-KILLS // 3)):
         run("cut", rng.uniform(0.2, 1.0) * run.seconds)
     assert run("cut", None) == whole
+
+
+@pytest.mark.parametrize("action", ["solve", "draw", "make", "build", "train"])
+def test_a_process_that_dies_at_any_change_is_followed_by_a_whole_one(tmp_path, action):
+    """Catches two files that are one thing and are written one after the other, a file that is torn,
+    and what nobody removes. Death comes before each file opened, synced, renamed and removed."""
+    begin = tmp_path / "begin"
+    begin.mkdir()
+    write_json(begin / "graph.json", GRAPH)
+    write_json(begin / "program.json", PROGRAM)
+    (begin / "set").mkdir()
+    (begin / "set/README.md").write_text("The card.")
+    step = 1 if KILLS or action in ("build", "train") else 5
+    arguments = [sys.executable, str(Path(__file__).with_name("deaths.py")), action, str(tmp_path)]
+    done = subprocess.run([*arguments, "1", str(step)], capture_output=True, text=True, check=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(rows) > 2 and {row["codes"][0] for row in rows[:-1]} == {DIED}
+    for row in rows:
+        assert row["codes"][1] == 0 and not row["torn"] and row["equal"], row
+
+
+WRITES = {
+    "solution": "solve regal graph.json --method list-scheduler --out out.json",
+    "picture": "show regal graph.json --out out.svg",
+    "page": "show mmap program.json --out out.html",
+    "checkpoint": "solve mcm graph.json --method rl --chips 2 --samples 60 --checkpoint out.npz"
+    " --out other.json",
+}
+
+
+@pytest.mark.parametrize("what", WRITES)
+@pytest.mark.parametrize("fault", ["File too large", "Permission denied"])
+def test_what_cannot_be_written_is_said_in_one_line(tmp_path, what, fault):
+    """Catches half a file, the former one gone, and another cause than the true one."""
+    if fault == "Permission denied" and not os.getuid():
+        pytest.skip("no permission stops root")
+    folder = tmp_path / "own"
+    folder.mkdir()
+    write_json(folder / "graph.json", GRAPH)
+    write_json(folder / "program.json", PROGRAM)
+    arguments = WRITES[what].split()
+    out = folder / next(word for word in arguments if word.startswith("out."))
+    if what != "checkpoint":
+        out.write_bytes(b"former")
+    before = contents(folder)
+
+    def limit() -> None:
+        if fault == "File too large":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        else:
+            os.chmod(folder, 0o555)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "learned_mapping", *arguments],
+        cwd=folder,
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        check=False,
+    )
+    os.chmod(folder, 0o755)
+    *_, line = done.stderr.splitlines()
+    assert done.returncode == 2 and "cannot be written" in line
+    assert fault.split()[0].lower() in line.lower()
+    assert contents(folder) == before
 
 
 def test_workers_end_with_their_parent(tmp_path):

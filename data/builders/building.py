@@ -1,6 +1,8 @@
 """Sets being built: their items, the manifest as it is written, and the exchange of a whole
 folder."""
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -93,7 +95,8 @@ def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None)
     target = Path(target).absolute()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{SCRATCH}{target.name}."))
+        _clear_up(target)
+        scratch, lock = _locked_scratch(target)
     except OSError as error:
         raise InputError(target, "", f"cannot be written ({error.strerror})") from None
     fresh, old = scratch / "new", scratch / "old"
@@ -108,7 +111,35 @@ def build_in(chosen: DataSet, target: Path, *, progress: Progress | None = None)
         _exchange(fresh, target, old)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        os.close(lock)
     return manifest
+
+
+def _locked_scratch(target: Path) -> tuple[Path, int]:
+    """A new folder beside `target`, and the handle by which this process holds it."""
+    while True:
+        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{SCRATCH}{target.name}."))
+        with contextlib.suppress(FileNotFoundError):  # taken for a dead build's before it was held
+            lock = os.open(scratch, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if scratch.exists():
+                return scratch, lock
+            os.close(lock)
+
+
+def _clear_up(target: Path) -> None:
+    """Removes what builds that died have left beside `target`; the former set that one of them had
+    moved away comes back."""
+    for scratch in target.parent.iterdir():
+        if not scratch.name.startswith(f"{SCRATCH}{target.name}."):
+            continue
+        lock = os.open(scratch, os.O_RDONLY)
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if (scratch / "old").exists() and not target.exists():
+                os.replace(scratch / "old", target)
+            shutil.rmtree(scratch, ignore_errors=True)
+        os.close(lock)
 
 
 def _exchange(fresh: Path, target: Path, old: Path) -> None:

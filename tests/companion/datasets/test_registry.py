@@ -146,7 +146,7 @@ def test_a_failed_exchange_puts_the_old_set_back(monkeypatch, tmp_path):
             raise OSError(28, "No space left on device")
         os.replace(source, destination)
 
-    monkeypatch.setattr(building, "os", SimpleNamespace(replace=fails_once))
+    monkeypatch.setattr(building, "os", SimpleNamespace(**vars(os) | {"replace": fails_once}))
     with pytest.raises(InputError, match="No space left"):
         build(monkeypatch, Toy("two"), target)
     assert (target / "x.json").read_text() == "one" and calls == ["toy", "new", "old"]
