@@ -31,7 +31,19 @@ from learned_mapping.regal.agent.policy import policy_for
 from learned_mapping.regal.searches.brkga import BrkgaParameters, populations
 from learned_mapping.regal.searches.proposals import spectral_law
 from learned_mapping_companion import results
-from learned_mapping_companion.claims import judge_all
+from learned_mapping_companion.claims import (
+    BY,
+    LEARNERS,
+    MEANING,
+    PAPERS,
+    Claim,
+    Judged,
+    Measured,
+    family_of,
+    judge_all,
+    rows_of,
+    without_learning,
+)
 from learned_mapping_companion.mmap.runs import load
 
 MIB = 2**20
@@ -264,6 +276,7 @@ def layouts() -> dict[str, Any]:
         "best": _layout(program, best),
         "value": value,
         "clocks": clocks,
+        "tensors": list(program.tensor_names),
     }
 
 
@@ -424,31 +437,100 @@ def race() -> dict[str, Any]:
     return {"graphs": graphs, "devices": 2, "races": RACES, "evaluations": RACE_EVALUATIONS}
 
 
+UNITS = {
+    "return": "of the possible saving", "difference": "of the possible saving",
+    "lead": "of the possible saving", "mean_return": "of the possible saving",
+    "speedup": "times the compiler's speed", "throughput": "times the rival's throughput",
+    "ratio": "times the rival's throughput", "graph_gap_percent": "of the rival's gap",
+    "gap_ratio": "of the rival's gap", "samples_at_least": "of the rival's samples",
+    "improvement_percent": "percent below BRKGA", "seconds": "of the rival's seconds",
+    "over_brkga_percent": "percent below BRKGA's last",
+    "gain_percent": "percent below its own first",
+    "correlation": "correlation", "valid": "valid samples",
+    "false_positive_percent": "percent",
+}  # fmt: skip
+"""Metric of a claim's rows -> the unit of its number."""
+COUNTED = {"games", *(metric for asked in LEARNERS.values() for metric in asked)}
+
+
 def claims() -> dict[str, Any]:
-    """Each claim with the paper's number, what is measured, the best method without learning and
-    the thresholds, all by the claim's own rule."""
+    """Each claim with its rule, thresholds and verdict, and the stored rows that its rule, or the
+    same one of other methods, can ask for."""
+    judged, found = judge_all(), dict[str, list[Claim]]()
+    for item in judged:
+        if item.claim.measure is not None:
+            found.setdefault(item.claim.artifact, []).append(item.claim)
+    return {
+        "claims": [_claim(item) for item in judged],
+        "artifacts": {artifact: _columns(artifact, asked) for artifact, asked in found.items()},
+        "learners": LEARNERS,
+        "plain": {paper: sorted(without_learning(paper)) for paper in PAPERS},
+        "papers": PAPERS,
+        "meaning": MEANING,
+    }
 
-    def ends(value: Any) -> list[float] | None:
-        return None if value is None else [value.value, value.low, value.high]
 
-    def finite(values: tuple[float, float]) -> list[float | None]:
-        return [v if math.isfinite(v) else None for v in values]
+def _claim(item: Judged) -> dict[str, Any]:
+    claim, rival, rule = item.claim, item.rival, item.claim.measure
+    known = {
+        "id": claim.id, "paper": claim.paper, "text": claim.text, "number": claim.number,
+        "artifact": claim.artifact, "decided_by": claim.decided_by, "undecided": claim.undecided,
+        "printed": claim.papers_value, "unprinted": claim.not_testable or claim.unprinted,
+        "not_testable": claim.not_testable, "instances": claim.instances, "falls": claim.falls,
+        "verdict": item.verdict, "measured": _ends(item.measured), "ours": claim.ours,
+        "reproduced": _open(claim.reproduced), "same": _open(claim.same_direction),
+    }  # fmt: skip
+    if rule is not None:
+        known["rule"] = {
+            "kind": rule.kind, "rows": rule.rows, "against": rule.against, "over": rule.over,
+        }  # fmt: skip
+        known["unit"] = UNITS[rule.rows["metric"]]
+    if rival is not None:
+        known["rival"] = {
+            "method": rival.method, "verdict": rival.verdict, "adds": rival.adds,
+            "measured": _ends(rival.measured), "lead": _ends(rival.lead),
+        }  # fmt: skip
+    return known
 
-    rows = []
-    for item in judge_all():
-        claim = item.claim
-        rows.append(
-            {
-                "id": claim.id, "paper": claim.paper, "text": claim.text, "number": claim.number,
-                "verdict": item.verdict, "artifact": claim.artifact,
-                "measured": ends(item.measured), "rival": ends(item.rival and item.rival.measured),
-                "rival_method": item.rival.method if item.rival else "",
-                "printed": claim.papers_value, "unprinted": claim.not_testable or claim.unprinted,
-                "reproduced": finite(claim.reproduced),
-                "same": finite(claim.same_direction),
-            }
-        )  # fmt: skip
-    return {"claims": rows}
+
+def _ends(value: Measured | None) -> list[float] | None:
+    return None if value is None else [value.value, value.low, value.high]
+
+
+def _open(values: tuple[float, float]) -> list[float | None]:
+    return [v if math.isfinite(v) else None for v in values]
+
+
+def _columns(artifact: str, asked: list[Claim]) -> dict[str, Any]:
+    """The rows of an artifact, one column for those that differ in instance alone."""
+    rules = [claim.measure for claim in asked]
+    metrics = COUNTED | {rule.rows["metric"] for rule in rules} | {f"by_{what}" for what in BY}
+    keys = {key for rule in rules for key in (*rule.rows, *rule.against)}
+    keys = (keys | {"baseline", "dataset", "from"}) - {"instance", "method", "metric"}
+    columns, places = dict[tuple, list[Any]](), dict[tuple, int]()
+    for row in rows_of(max(asked, key=lambda claim: len(claim.beside))):
+        if row["metric"] in metrics and isinstance(row["value"], int | float):
+            cells = tuple((key, str(row[key])) for key in sorted(keys) if key in row)
+            columns.setdefault((row["method"], row["metric"], cells), []).append(row)
+    series = []
+    for (method, metric, cells), here in columns.items():
+        names = tuple(row["instance"] for row in here)
+        column = {"method": method, "metric": metric, **dict(cells)}
+        column["at"] = places.setdefault(names, len(places))
+        column["value"] = [_digits(row["value"]) for row in here]
+        for name in ("low", "high", "n", "by_training"):
+            if any(row.get(name) is not None for row in here):
+                column[name] = [_digits(row.get(name)) for row in here]
+        series.append(column)
+    families = {name: family_of(artifact, name) for names in places for name in names}
+    return {"names": list(places), "series": series, "families": families}
+
+
+def _digits(value: Any) -> Any:
+    """A number, or a list of some, in the nine digits that the page needs."""
+    if isinstance(value, list):
+        return [_digits(entry) for entry in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 MAKERS: dict[str, Callable[[], dict[str, Any]]] = {

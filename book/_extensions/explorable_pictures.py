@@ -3,13 +3,14 @@ results."""
 
 import html
 from collections import Counter
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from learned_mapping_companion import results
 
 WIDTH = 680
-LEARNERS = ("rl-sample-credit", "rl", "regal")  # Of the pictures of stored results.
+LEARNERS = ("rl-sample-credit", "rl", "regal", "regal-average")
+"""Of the pictures of stored results."""
 
 
 def _svg(height: float, parts: Iterable[str], label: str) -> str:
@@ -67,12 +68,15 @@ def one_layout(data: dict[str, Any], label: str) -> str:
     return _svg(220, [_layout(0, 22, WIDTH, 190, best, steps, room, "the best found")], label)
 
 
-def bars(rows: list[tuple[str, float, str]], label: str, learners: Container[str] = ()) -> str:
-    """(name, value, text), one bar each, as wide as the page; those of `learners` are blue."""
+def bars(
+    rows: list[tuple[str, float, str]], label: str, kinds: Mapping[str, str] | None = None
+) -> str:
+    """(name, value, text), one bar each, as wide as the page; in the colour of its kind where it
+    has one: ``learns``, ``bound`` or ``paper``."""
     most = max(value for _, value, _ in rows)
     cells = ""
     for name, value, text in rows:
-        kind = ' class="lm-learns"' if name in learners else ""
+        kind = f' class="lm-{kinds[name]}-bar"' if kinds and name in kinds else ""
         bar = f'<i style="--share:{value / most:.4f}"{kind}></i>'
         cells += f"<span>{html.escape(name)}</span><span>{bar}{html.escape(text)}</span>"
     return (
@@ -122,19 +126,23 @@ def _claims(data: dict[str, Any], label: str) -> str:
 def _stored(
     artifact: str, instance: str, metric: str, methods: dict[str, str], digits: str
 ) -> Callable[..., str]:
+    """Bars of a stored result with their intervals; a method of the paper's rows begins with
+    ``paper:``."""
+
     def draw(data: None, label: str) -> str:
-        rows = results.stored(artifact)["rows"]
-        values = {
-            r["method"]: r["value"]
-            for r in rows
-            if (r["instance"], r["metric"]) == (instance, metric)
-        }
-        shown = [
-            (name, values[m], format(values[m], digits))
-            for m, name in methods.items()
-            if m in values
-        ]
-        return bars(shown, label, {name for m, name in methods.items() if m in LEARNERS})
+        result, rows, kinds = results.stored(artifact), [], dict[str, str]()
+        for key, name in methods.items():
+            ours, _, method = key.rpartition(":")
+            cells = {"instance": instance, "metric": metric, "method": method}
+            found = results.select(result, "paper" if ours else "rows", **cells)
+            for entry in found[:1]:
+                text = format(entry["value"], digits)
+                if entry.get("low", entry["value"]) != entry["value"]:
+                    text += f" [{entry['low']:{digits}}, {entry['high']:{digits}}]"
+                rows.append((name, entry["value"], text))
+                learns = "learns" if method in LEARNERS else "bound" * (method == "optimum")
+                kinds |= {name: "paper" if ours else learns}
+        return bars(rows, label, {name: kind for name, kind in kinds.items() if kind})
 
     return draw
 
@@ -151,7 +159,8 @@ PICTURES: dict[str, Callable[[Any, str], str]] = {
     ),
     "race-ladder": _stored(
         "regal.test", "synthetic-runtime", "gap_percent",
-        {"brkga": "genetic algorithm", "regal-average": "REGAL, average advice", "regal": "REGAL",
+        {"paper:brkga": "the paper's genetic algorithm", "paper:regal": "the paper's REGAL",
+         "brkga": "genetic algorithm", "regal-average": "REGAL, average advice", "regal": "REGAL",
          "spectral-law": "cut by an eigenvector", "local-search": "local search",
          "spectral-local-search": "the cut, then local search"},
         ".1f",

@@ -26,7 +26,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "chips": ("explorable", "chip_rules", "schedule_rules", "chips"),
     "credits": ("explorable", "chip_rules", "credits"),
     "race": ("explorable", "schedule_rules", "race"),
-    "claims": ("explorable", "claims"),
+    "claims": ("explorable", "claim_rules", "claims"),
     "alexnet": ("explorable", "game_rules", "alexnet"),
 }
 """Name -> its scripts, in the order in which they are read; `alexnet` is made last, with what
@@ -57,18 +57,16 @@ TITLES = {
         " the best known schedule they end. The knobs change the distribution of one operation."
     ),
     "claims": (
-        "The claims of the papers, each row scaled so that its two thresholds lie on the two lines;"
-        " what lies beyond stands at the edge. A diamond is the number that the paper prints. Blue:"
-        " reproduced; light blue: same direction; grey: undecided; red: not reproduced. Click a row"
-        " to see what decides it."
+        "Each claim of the papers, with what decides it. Every question is a link, and says"
+        " beforehand what the verdict is there; your own changes stand in the page's address."
     ),
     "chips-ladder": (
         "A search that learns nothing ties with the policy: throughput on sixteen held-out graphs,"
-        " in that of the naive greedy. Blue: what learns."
+        " in that of the naive greedy, with 95% intervals. Blue: what learns. Green: the optimum."
     ),
     "race-ladder": (
         "Less is better: the gap to the best known schedule on held-out synthetic graphs, in"
-        " percent. Blue: what learns."
+        " percent, with 95% intervals. Blue: what learns. Orange: the paper's, on its own graphs."
     ),
 } | primers.TITLES
 PICTURES = explorable_pictures.PICTURES | primers.PICTURES

@@ -13,6 +13,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import claim_links
 import explorables
 import jupytext
 import nbformat
@@ -148,6 +149,8 @@ def _role(page: str, name: str, text: str) -> str:
         return sentences.say(text, sentences.read()[text])
     if name == "value":
         return values.text_of(text)
+    if name == "claim":
+        return claim_links.parts_of(text)[0]
     if name.startswith("cite"):
         said = "; ".join(_cited(key) for key in text.split(","))
         return said if name == "cite:t" else f"({said})"

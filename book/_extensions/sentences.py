@@ -9,7 +9,8 @@ the build and a test fail, and somebody has to write the sentence anew. In a pag
     ```{sentence} mmap.news
     ```
 
-or, within a line, ``{said}`mmap.news```.
+or, within a line, ``{said}`mmap.news```. A number that a claim's page can show is a link to the
+state of that page that shows it.
 """
 
 import functools
@@ -17,13 +18,20 @@ import re
 from pathlib import Path
 from typing import Any
 
+import claim_links
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
 from learned_mapping.programs.json_io import read_yaml
 from learned_mapping_companion import results
-from learned_mapping_companion.claims import Measure, judge_all, measure
+from learned_mapping_companion.claims import (
+    Measure,
+    earned_without_learning,
+    judge_all,
+    learning_adds,
+    measure,
+)
 
 PATH = Path(__file__).resolve().parents[1] / "sentences.yml"
 
@@ -35,6 +43,18 @@ class Number(float):
     low: float
     high: float
     n: int
+    address: str = ""  # Of the claim's state that shows it.
+
+
+class Linked(Number):
+    """A number that is a link where it is printed, if the claim's state prints the same."""
+
+    shown: float
+
+    def __format__(self, form: str) -> str:
+        words = format(float(self), form)
+        link = f"{{claim}}`{words} <{self.address}>`"
+        return link if format(self.shown, form) == words else words
 
 
 def read(path: Path = PATH) -> dict[str, dict[str, Any]]:
@@ -80,20 +100,32 @@ def number(rule: dict[str, Any]) -> Number | None:
 
 
 @functools.cache
+def judged(paper: int = 0) -> list:
+    """The claims of a paper, or all, with their verdicts."""
+    return [item for item in judged() if item.claim.paper == paper] if paper else judge_all()
+
+
+@functools.cache
 def verdicts() -> dict[str, str]:
     """The verdict of each claim."""
-    return {item.claim.id: item.verdict for item in judge_all()}
+    return {item.claim.id: item.verdict for item in judged()}
 
 
-def say(name: str, sentence: dict[str, Any]) -> str:
-    """The text of the first case that holds; raises `ValueError` where none does."""
-    known = {"verdict": lambda claim: verdicts()[claim], "abs": abs, "min": min, "max": max}
+def say(name: str, sentence: dict[str, Any], linking: bool = False) -> str:
+    """The text of the first case that holds; raises `ValueError` where none does. With `linking`
+    its numbers are roles ``claim`` where a claim's page shows them."""
+    known = {
+        "verdict": lambda claim: verdicts()[claim], "abs": abs, "min": min, "max": max,
+        "earned": lambda paper=0: earned_without_learning(judged(paper)),
+        "adds": lambda answer: learning_adds(judged())[answer],
+    }  # fmt: skip
     numbers: dict[str, Any] = {}
     for key, rule in sentence.get("numbers", {}).items():
         numbers[key] = _term(rule, {**known, **numbers}) if isinstance(rule, str) else number(rule)
     for case in sentence["cases"]:
         if _term(case["holds"], {**known, **numbers}):
-            return case["text"].format(**numbers)
+            printed = _linked(sentence["numbers"], numbers) if linking else numbers
+            return case["text"].format(**printed)
     shown = ", ".join(f"{key} = {value}" for key, value in numbers.items())
     raise ValueError(f"sentence {name}: no case holds any more ({shown})")
 
@@ -106,13 +138,33 @@ def _term(words: str, known: dict[str, Any]) -> Any:
         return None
 
 
+def _linked(rules: dict[str, Any], numbers: dict[str, Any]) -> dict[str, Any]:
+    """The numbers, as links where a claim's page shows them, or the one number that a term has."""
+    found = dict(numbers)
+    for key, rule in rules.items():
+        if isinstance(rule, str):
+            known = [name for name in re.findall(r"[a-z_]\w*", rule) if name in numbers]
+            address = getattr(found[known[0]], "address", "") if len(known) == 1 else ""
+            there = numbers[key]  # a number made of another is printed nowhere else
+        elif numbers[key]:
+            address, there = claim_links.address_showing(rule, numbers[key])
+        else:
+            address, there = "", 0.0
+        if address:
+            found[key] = Linked(numbers[key])
+            found[key].address, found[key].shown = address, there
+            for end in ("low", "high", "n"):
+                setattr(found[key], end, getattr(numbers[key], end, 0))
+    return found
+
+
 class Sentence(Directive):
     """Puts a sentence into the page, as if it had been written there."""
 
     required_arguments = 1
 
     def run(self) -> list:
-        text = say(self.arguments[0], read()[self.arguments[0]])
+        text = say(self.arguments[0], read()[self.arguments[0]], linking=True)
         box = nodes.container()
         self.state.nested_parse(
             StringList(text.splitlines(), self.arguments[0]), self.content_offset, box
@@ -123,10 +175,8 @@ class Sentence(Directive):
 def said(name, rawtext, text, lineno, inliner, options=None, content=None) -> tuple[list, list]:
     """The role ``{said}`mmap.news```: a sentence within a line; of Markdown it may have strong
     words alone."""
-    parts = re.split(r"\*\*(.+?)\*\*", say(text, read()[text]))
-    return [
-        nodes.strong("", part) if i % 2 else nodes.Text(part) for i, part in enumerate(parts)
-    ], []
+    page = inliner.document.settings.env.docname
+    return claim_links.linked(say(text, read()[text], linking=True), page), []
 
 
 def setup(app) -> dict:

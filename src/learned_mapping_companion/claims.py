@@ -14,20 +14,21 @@ import itertools
 import math
 import operator
 import os
-import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from statistics import median
 from typing import Any
+from urllib.parse import parse_qsl
+
+import numpy as np
 
 from learned_mapping import folders
 from learned_mapping.errors import InputError
 from learned_mapping.problem import RULE, SEARCH, problem
 from learned_mapping.programs.json_io import Node, read_bytes
-from learned_mapping_companion import results, statistics
+from learned_mapping_companion import results
 from learned_mapping_companion.display import Html, escaped, head_row, number, simple_table
 
 REPRODUCED, SAME_DIRECTION, UNDECIDED = "reproduced", "same direction", "undecided"
@@ -64,16 +65,21 @@ DRAWS = 2000  # Of a bootstrap over instances.
 DEVIATIONS = 1.96  # From the middle of a normal 95% interval to its end.
 
 NONE = "none"
-KINDS = ("value", "ratio", "difference", "share_better")
-OVER: dict[str, Callable[[list[float]], float]] = {
-    "mean": lambda values: sum(values) / len(values),
-    "sum": sum,
-    "min": min,
-    "max": max,
-    "median": median,
-    "geomean": lambda values: float(statistics.geometric_mean(values)),
+YES, NO = "yes", "no"
+ANSWERS = (YES, UNDECIDED, NO)
+LEVEL = {"ratio": 1.0, "gap": 1.0, "share_better": 0.5}
+"""Kind -> its number where two methods tie; 0 of the others."""
+BY = ("games", "moves")
+"""What may be equal for both methods in the place of time, where rows have it."""
+KINDS = ("value", "ratio", "difference", "share_better", "gap")
+OVER: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "mean": lambda values: values.mean(axis=-1),
+    "sum": lambda values: values.sum(axis=-1),
+    "min": lambda values: values.min(axis=-1),
+    "max": lambda values: values.max(axis=-1),
+    "geomean": lambda values: np.exp(np.log(values).mean(axis=-1)),
 }
-"""Functions by which the values of several instances become one."""
+"""Functions by which the values [..., instances] of several instances become one."""
 MAX_CLAIMS = 1000
 ARITHMETIC = {
     ast.Add: operator.add,
@@ -90,7 +96,8 @@ class Measure:
     ``value`` is the value of the rows that match; ``ratio`` and ``difference`` compare them,
     instance by instance, with the rows that match once the keys of `against` replace theirs;
     ``share_better`` is the share of instances in which they are larger. Several instances become
-    one number as `over` says.
+    one number as `over` says. ``gap`` is the gap of the mean logarithm, of gaps in percent, over
+    the rival's: a mean of ratios would have zeros beneath.
     """
 
     kind: str
@@ -109,6 +116,7 @@ class Measured:
     high: float
     instances: int = 1  # That the number is of.
     runs: int | None = None  # Behind the row with the fewest, where rows say so.
+    by_training: tuple[float, ...] = ()  # Of one row, by each training, of a method trained before.
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,9 @@ class Claim:
     """The keys that replace the paper's method when a learner of ours is measured by the same rule;
     empty for none."""
     rival: str = ""  # `NONE` where the claim is of a weakness, so that no rival earns it better.
+    beside: Mapping[str, str] = field(default_factory=dict)
+    """``artifact`` and ``method``: rows of another table, with the same clock, that stand beside
+    those of the claim's own; empty for none."""
     # In words, who stands in for the paper's method, and why; empty where that one itself runs.
     decided_by: str = ""
     printed: str = ""
@@ -145,6 +156,18 @@ class Claim:
     def papers_value(self) -> float | None:
         """The value of `printed`; None where there is none."""
         return _value(ast.parse(self.printed, mode="eval").body) if self.printed else None
+
+    @property
+    def falls(self) -> bool:
+        """Whether a smaller number is the better one."""
+        (low, high), (least, most) = self.reproduced, self.same_direction
+        return low == -math.inf or (low == least and high < most)
+
+    def lined(self, line: float | None) -> "Claim":
+        """The claim with another line from which a number is *reproduced*."""
+        low, high = self.reproduced
+        moved = (low, line) if self.falls else (line, high)
+        return self if line is None else replace(self, reproduced=moved)
 
 
 @dataclass(frozen=True)
@@ -161,11 +184,27 @@ class Judged:
 
 @dataclass(frozen=True)
 class Rival:
-    """A method without learning in the place of a claim's learner."""
+    """The strongest method without learning: in the place of a claim's learner, and against it."""
 
     method: str
     measured: Measured
     verdict: str
+    lead: Measured  # Of the learner against it, by the same rule.
+    adds: str  # Whether learning adds to it: one of `ANSWERS`.
+
+
+@dataclass(frozen=True)
+class State:
+    """What a reader changes of a claim: the method, its rival, what is equal for both (``games`` or
+    ``moves``; time where empty), the instances, or families of them, that are left out, the
+    training that counts alone, from 1 on, and the line from which a number is *reproduced*."""
+
+    arm: str = ""
+    rival: str = ""
+    by: str = ""
+    without: frozenset[str] = frozenset()
+    training: int = 0  # 0 for all.
+    line: float | None = None
 
 
 def read_claims(path: str | os.PathLike | None = None) -> list[Claim]:
@@ -256,6 +295,7 @@ READERS: dict[str, Callable[[Node], Any]] = {
     "same_direction": _interval,
     "printed": _printed,
     "ours": _words,
+    "beside": _words,
 }
 """Readers of a claim's fields; all others are words."""
 
@@ -302,6 +342,115 @@ def without_learning(paper: int) -> frozenset[str]:
     )
 
 
+def state_of(query: str) -> State:
+    """The state in an address, with the fields of `State` for names:
+    ``arm=regal&without=towers,attention&line=0.7``; raises `InputError` for what no address has."""
+    cells: dict[str, Any] = dict(parse_qsl(query, keep_blank_values=True))
+    known = [entry.name for entry in fields(State)]
+    for name in cells.keys() - set(known):
+        raise InputError("state", name, f"is none of {', '.join(known)}")
+    without = frozenset(cells.pop("without", "").split(",")) - {""}
+    for name, kind in (("training", int), ("line", float)):
+        try:
+            cells |= {name: kind(cells[name])} if name in cells else {}
+        except ValueError:
+            raise InputError("state", name, f"{cells[name]!r} is no number") from None
+    return State(without=without, **cells)
+
+
+def changed(rule: Measure, state: State) -> Measure:
+    """The rule with the method and the rival of a state in the places of its own."""
+    rows, against = dict(rule.rows), dict(rule.against)
+    if state.arm:
+        rows["method"] = state.arm
+    if state.rival and "method" in against:
+        against["method"] = state.rival
+    elif state.rival:
+        rows["baseline"] = state.rival
+    if state.by:
+        rows |= {"metric": f"by_{state.by}", "baseline": against.get("method", "")}
+        against["baseline"] = rows.get("method", "")
+    return replace(rule, rows=rows, against=against)
+
+
+def answer(claim: Claim, rows: list[dict[str, Any]], state: State) -> Judged:
+    """What a claim's rule says in a state; as `judge` says it where nothing is changed."""
+    if state == State() or claim.measure is None:
+        return judge(claim, {"rows": rows})
+    rule = changed(claim.measure, state)
+    rows = [
+        _of_training(row, state.training)
+        for row in counting_rows(rule, rows)
+        if not {row["instance"], family_of(claim.artifact, row["instance"])} & state.without
+    ]
+    measured = measure(rule, rows)
+    if measured is None:
+        return Judged(claim, NOT_YET_RUN)
+    undecided = claim.undecided and not state.arm and not state.rival
+    verdict = UNDECIDED if undecided else _verdict(claim.lined(state.line), measured)
+    return Judged(claim, verdict, measured)
+
+
+def _of_training(row: dict[str, Any], training: int) -> dict[str, Any]:
+    """A row of one training alone, where it is of that many."""
+    each = row.get("by_training", ())
+    if not 0 < training <= len(each):
+        return row
+    alone = each[training - 1]
+    return row | {"value": alone, "low": alone, "high": alone, "by_training": ()}
+
+
+@lru_cache(maxsize=4096)
+def family_of(artifact: str, instance: str) -> str:
+    """The family of an instance, as its data set has it; empty where none has."""
+    from learned_mapping_companion.mcm import graphs as chip_graphs
+    from learned_mapping_companion.mmap import facts
+    from learned_mapping_companion.regal import graphs
+
+    dataset, _, member = instance.partition("/")
+    if artifact.startswith("mmap"):
+        return facts.family(instance)
+    if artifact.startswith("mcm"):
+        return chip_graphs.family(instance) if chip_graphs.is_known(instance) else ""
+    if dataset in graphs.DATASETS and member in graphs.graph_names(dataset):
+        return graphs.family_of(dataset, member)
+    return ""
+
+
+def rows_of(claim: Claim, stored: Callable[[str], Any] = results.stored) -> list[dict[str, Any]]:
+    """The stored rows that a claim is asked of; none where nothing is stored."""
+    rows = [] if (result := stored(claim.artifact)) is None else result["rows"]
+    other = stored(claim.beside["artifact"]) if claim.beside else None
+    known = {row["instance"] for row in rows} - {"all"}
+    return rows + [
+        row | {"from": claim.beside["artifact"]}
+        for row in (other["rows"] if other else ())
+        if row["method"] == claim.beside["method"] and row["instance"] in known
+    ]
+
+
+def _lead(rule: Measure, method: str, rows: list[dict[str, Any]]) -> Measured | None:
+    """A learner's number against another method's, by the same rule: on each instance, or, of
+    extremes and of groups of instances, one number less the other."""
+    if rule.over in ("min", "max") or "instance" in rule.against:
+        ours = measure(rule, rows)
+        theirs = measure(changed(rule, State(arm=method)), rows)
+        ends = ours.value - theirs.value, ours.low - theirs.high, ours.high - theirs.low
+        return Measured(*ends, ours.instances)
+    kind = "difference" if rule.kind == "value" else rule.kind
+    return measure(replace(rule, kind=kind, against={**rule.against, "method": method}), rows)
+
+
+def _adds(claim: Claim, lead: Measured) -> str:
+    """Whether a learner's lead is on the better side of a tie, with its whole interval; of single
+    runs, which have none, nobody knows."""
+    level, known = LEVEL.get(claim.measure.kind, 0.0), lead.low < lead.high
+    better, worse = known and lead.low > level, known and lead.high < level
+    if claim.falls:
+        better, worse = worse, better
+    return YES if better else NO if worse else UNDECIDED
+
+
 def _rival(claim: Claim, rows: list[dict[str, Any]]) -> Rival | None:
     """The best by the claim's rule of the methods without learning that the artifact has on the
     same instances; None where no learner decides the claim, where it is of a weakness, or where
@@ -314,16 +463,18 @@ def _rival(claim: Claim, rows: list[dict[str, Any]]) -> Rival | None:
     ending = f"-{method}" if method == "prod" else ""
     others = {rule.against.get("method"), rule.rows.get("baseline")}
     names = {row["method"] for row in rows if row["method"].removesuffix(ending) in known} - others
-    counted, found = _counted(rule, rows), list[Rival]()
+    counted, found = _counted(rule, rows), dict[str, Measured]()
     for name in sorted(name for name in names if name.endswith(ending)):
-        its = replace(rule, rows={**rule.rows, "method": name})
+        its = changed(rule, State(arm=name))
         measured = measure(its, rows)
         if measured is not None and counted <= _counted(its, rows):
-            found.append(Rival(name, measured, _verdict(claim, measured)))
-    smaller = claim.reproduced[0] == -math.inf
-    return min(
-        found, key=lambda r: r.measured.value if smaller else -r.measured.value, default=None
-    )
+            found[name] = measured
+    sign = 1 if claim.falls else -1
+    best = min(found, key=lambda name: sign * found[name].value, default="")
+    lead = _lead(rule, best, rows) if best else None
+    if lead is None:
+        return None
+    return Rival(best, found[best], _verdict(claim, found[best]), lead, _adds(claim, lead))
 
 
 def _verdict(claim: Claim, measured: Measured) -> str:
@@ -351,19 +502,16 @@ def counting_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, A
         rule.against.get("method"),
     } - {None}:
         mine = [row for row in rows if row["method"] == method]
-        deciding = {row["instance"] for row in mine if row["metric"] == rule.rows.get("metric")} - {
-            "all"
-        }
+        deciding = {_place(row) for row in mine if row["metric"] == rule.rows.get("metric")}
+        deciding -= {"all"}
         deciding &= {named} if named not in (None, "all") else deciding
         for metric, least in ({"games": 1} | LEARNERS.get(method, {})).items():
             counts = [row for row in mine if row["metric"] == metric]
             counts = [row for row in counts if row["instance"] == named] or counts
             if not counts and metric in LEARNERS.get(method, {}):
                 return []
-            asked = {row["instance"] for row in counts}
-            short |= {
-                row["instance"] for row in counts if row["value"] is None or row["value"] < least
-            }
+            asked = {_place(row) for row in counts}
+            short |= {_place(row) for row in counts if row["value"] is None or row["value"] < least}
             short |= (
                 deciding - asked
                 if asked & deciding and metric in LEARNERS.get(method, {})
@@ -371,19 +519,25 @@ def counting_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, A
             )
     if short and ("instance" in rule.rows or "all" in short):
         return []
-    return [row for row in rows if row["instance"] not in short]
+    return [row for row in rows if _place(row) not in short]
+
+
+def _place(row: dict[str, Any]) -> str:
+    """Where a method was trained for a row: for the data set of its instance, or for that alone."""
+    return row.get("dataset", row["instance"])
 
 
 def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:
     """The number a rule asks for, with its interval; None where rows are missing.
 
     The interval of one row is its own, of a contrast of two rows what their intervals allow at
-    most. Of several instances it is a bootstrap: instances are drawn anew, and each drawn value
-    moves by its own interval.
+    most. Of several instances it is a bootstrap: instances are drawn anew; of a method that was
+    trained before, its trainings too, the same for all instances; any other value moves by its own
+    interval.
     """
     ours = _by_instance(rows, rule.rows)
     if rule.kind == "value":
-        return _joined(rule, [(entry,) for entry in ours.values()]) if ours else None
+        return _joined(rule, [list(ours.values())]) if ours else None
     theirs = _by_instance(rows, {**rule.rows, **rule.against})
     if "instance" in rule.against:  # one instance compared with another
         pairs = list(zip(ours.values(), theirs.values()))
@@ -391,48 +545,77 @@ def measure(rule: Measure, rows: list[dict[str, Any]]) -> Measured | None:
         pairs = [(ours[name], theirs[name]) for name in ours if name in theirs]
     if not pairs or (rule.kind == "ratio" and any(b.low <= 0 for _, b in pairs)):
         return None
-    return _joined(rule, pairs)
+    return _joined(rule, [list(side) for side in zip(*pairs)])
 
 
-CONTRASTS: dict[str, Callable[..., float]] = {
+CONTRASTS: dict[str, Callable[..., Any]] = {
     "value": lambda a: a,
     "ratio": operator.truediv,
     "difference": operator.sub,
-    "share_better": lambda a, b: float(a > b),
+    "share_better": lambda a, b: np.greater(a, b).astype(float),
+    "gap": operator.truediv,
 }
 """The number of an instance, of what both sides of a rule have there."""
 
 
-def _joined(rule: Measure, sides: list[tuple[Measured, ...]]) -> Measured:
-    """One number of several instances, and its interval."""
-    of, over = CONTRASTS[rule.kind], OVER[rule.over]
-    runs = min((entry.runs for pair in sides for entry in pair if entry.runs), default=None)
-    values = [of(*(entry.value for entry in pair)) for pair in sides]
-    if len(sides) == 1 or rule.over in ("min", "max"):
-        ends = [
-            [of(*corner) for corner in itertools.product(*((e.low, e.high) for e in pair))]
-            for pair in sides
-        ]
-        return Measured(
-            over(values), over(list(map(min, ends))), over(list(map(max, ends))), len(sides), runs
-        )
-    rng, drawn = random.Random(0), []
-    for _ in range(DRAWS):
-        chosen = rng.choices(sides, k=len(sides))
-        drawn.append(over([of(*(_moved(entry, rng) for entry in pair)) for pair in chosen]))
-    drawn.sort()
-    return Measured(
-        over(values), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1], len(sides), runs
-    )
+def _number(rule: Measure, *sides: np.ndarray) -> np.ndarray:
+    """The number that a rule makes of the values [..., instances] of its sides."""
+    if rule.kind == "gap":
+        ours, theirs = (np.expm1(np.log1p(side / 100).mean(axis=-1)) for side in sides)
+        return ours / theirs
+    return OVER[rule.over](CONTRASTS[rule.kind](*sides))
 
 
-def _moved(entry: Measured, rng: random.Random) -> float:
-    """A draw from what a row's interval says of it: normal to both sides, each as wide as that
-    side."""
-    if entry.low == entry.high:
-        return entry.value
-    far = rng.gauss(0.0, 1.0) / DEVIATIONS
-    return entry.value + far * (entry.high - entry.value if far > 0 else entry.value - entry.low)
+@np.errstate(divide="ignore", invalid="ignore")
+def _joined(rule: Measure, sides: list[list[Measured]]) -> Measured | None:
+    """One number of several instances, and its interval; None where a draw of it is none."""
+    count, entries = len(sides[0]), [entry for side in sides for entry in side]
+    runs = min((entry.runs for entry in entries if entry.runs), default=None)
+    value = _number(rule, *(_ends(side, "value") for side in sides))
+    if count == 1 or rule.over in ("min", "max"):
+        # of each instance the least and the most that its rows allow
+        corners = itertools.product(*((_ends(s, "low"), _ends(s, "high")) for s in sides))
+        each = [CONTRASTS[rule.kind](*corner) for corner in corners]
+        drawn = [OVER[rule.over](extreme(each, axis=0)) for extreme in (np.min, np.max)]
+    else:
+        numbers = np.sort(_number(rule, *(_drawn(side, k) for k, side in enumerate(sides))))
+        drawn = [numbers[int(0.025 * DRAWS)], numbers[int(0.975 * DRAWS) - 1]]
+        drawn = drawn if np.isfinite(numbers).all() else [math.nan]
+    if not np.isfinite([value, *drawn]).all():
+        return None
+    return Measured(float(value), *map(float, drawn), count, runs)
+
+
+def _ends(side: list[Measured], end: str) -> np.ndarray:
+    return np.array([getattr(entry, end) for entry in side])
+
+
+def _drawn(side: list[Measured], which: int) -> np.ndarray:
+    """[`DRAWS`, instances] values of a side of a rule, drawn anew."""
+    chosen = _places(0, len(side))
+    trainings = {len(entry.by_training) for entry in side}
+    if len(trainings) == 1 and (count := trainings.pop()) > 1:
+        table = np.array([entry.by_training for entry in side])
+        return table[chosen[..., None], _places(1, count)[:, None]].mean(axis=-1)
+    values, low, high = (_ends(side, end) for end in ("value", "low", "high"))
+    if (low == high).all():
+        return values[chosen]
+    far = _deviates(2 + which, len(side))
+    return values[chosen] + far * np.where(far > 0, (high - values)[chosen], (values - low)[chosen])
+
+
+@lru_cache
+def _places(seed: int, count: int) -> np.ndarray:
+    """[`DRAWS`, count] of so many places, drawn anew: the same at every call, and in the page."""
+    return (np.random.RandomState(seed).random_sample((DRAWS, count)) * count).astype(int)
+
+
+@lru_cache
+def _deviates(seed: int, count: int) -> np.ndarray:
+    """[`DRAWS`, count] draws of a normal distribution, in its distances from the middle to the end
+    of a 95% interval."""
+    flat, turn = np.moveaxis(np.random.RandomState(seed).random_sample((DRAWS, count, 2)), -1, 0)
+    return np.sqrt(-2 * np.log1p(-flat)) * np.cos(2 * np.pi * turn) / DEVIATIONS
 
 
 def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[str, Measured]:
@@ -442,18 +625,21 @@ def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[st
             continue  # a summary over instances is none of them
         numeric = isinstance(row["value"], int | float) and not isinstance(row["value"], bool)
         if numeric and all(str(row.get(key)) == value for key, value in keys.items()):
-            ends = (row.get(end) for end in ("low", "high"))
-            value = float(row["value"])
-            low, high = (value if end is None else float(end) for end in ends)
-            by_instance[row["instance"]] = Measured(value, low, high, runs=row.get("n"))
+            value, known = float(row["value"]), tuple(row.get("by_training", ()))
+            widest = known or (value,)
+            low, high = row.get("low"), row.get("high")
+            low = min(widest) if low is None else float(low)
+            high = max(widest) if high is None else float(high)
+            by_instance[row["instance"]] = Measured(
+                value, low, high, runs=row.get("n"), by_training=known
+            )
     return by_instance
 
 
 def judge_all() -> list[Judged]:
     """Every claim with its verdict from the stored ``full`` results."""
-    claims = read_claims()
-    stored = {name: results.stored(name) for name in {claim.artifact for claim in claims}}
-    return [judge(claim, stored[claim.artifact]) for claim in claims]
+    stored = cache(results.stored)
+    return [judge(claim, {"rows": rows_of(claim, stored)}) for claim in read_claims()]
 
 
 def verdict_counts(judged: list[Judged]) -> Html:
@@ -479,16 +665,32 @@ def earned_without_learning(judged: list[Judged]) -> tuple[int, int]:
     """(claims of strength that a learner earns, reproduced or in the same direction; how many of
     them the strongest method without learning earns as well, or better)."""
     rank = {REPRODUCED: 2, SAME_DIRECTION: 1}
-    earned = [item for item in judged if item.rival is not None and item.verdict in rank]
+    earned = _earned(judged)
     return len(earned), sum(
         rank.get(item.rival.verdict, 0) >= rank[item.verdict] for item in earned
     )
 
 
+def _earned(judged: list[Judged]) -> list[Judged]:
+    return [
+        item
+        for item in judged
+        if item.rival is not None and item.verdict in (REPRODUCED, SAME_DIRECTION)
+    ]
+
+
+def learning_adds(judged: list[Judged]) -> Counter[str]:
+    """Of the claims of strength that a learner earns, whether learning adds to the strongest method
+    without it: how many have each of `ANSWERS`."""
+    return Counter(item.rival.adds for item in _earned(judged))
+
+
 def claims_table(judged: list[Judged], paper: int) -> Html:
-    """The claims of one paper: what it says, the verdict, its number, and others by the same rule:
-    a learner of ours, and the strongest method without learning."""
-    head = head_row(("claim", "verdict, measured", "the paper's number", "others by the same rule"))
+    """The claims of one paper, each with two answers: whether the paper's method is ahead of the
+    paper's rival, and whether learning adds to the strongest rival without it; the verdict leads to
+    the claim's own page."""
+    rival = "does learning add to the strongest rival without it?"
+    head = head_row(("claim", "ahead of the paper's rival?", rival, "the paper's number"))
     body = ""
     for item in judged:
         claim = item.claim
@@ -499,21 +701,32 @@ def claims_table(judged: list[Judged], paper: int) -> Html:
             text += f"<br><em>{escaped(reason)}</em>" if reason else ""
         if claim.decided_by:
             text += f"<br><em>Decided by {escaped(claim.decided_by)}.</em>"
-        others = []
-        if item.ours:
-            others.append(f"ours <code>{escaped(claim.ours['method'])}</code>{_cell(item.ours)}")
-        if item.rival:
-            name = f"without learning <code>{escaped(item.rival.method)}</code>"
-            others.append(f"{name}: {escaped(item.rival.verdict)}{_cell(item.rival.measured)}")
         over = claim.measure.over if claim.measure else ""
         body += (
             f'<tr><td class="lm-wrap">{text}<br><code>{escaped(claim.artifact)}</code></td><td'
-            ' class="lm-wrap'
-            f' lm-verdict"><b>{escaped(item.verdict)}</b>{_cell(item.measured, over)}</td><td'
-            f' class="lm-wrap lm-narrow">{escaped(claim.number)}</td><td class="lm-wrap'
-            f' lm-narrow">{"<br>".join(others)}</td></tr>'
+            f' class="lm-wrap lm-verdict"><a href="#{escaped(claim.id)}"><b>'
+            f"{escaped(item.verdict)}</b></a>{_cell(item.measured, over)}</td><td"
+            f' class="lm-wrap lm-narrow">{_beside(item)}</td><td'
+            f' class="lm-wrap lm-narrow">{escaped(claim.number)}</td></tr>'
         )
     return simple_table(f"Paper {paper}: {PAPERS[paper]}", head, Html(body))
+
+
+def _beside(item: Judged) -> str:
+    """The answer of the strongest method without learning, and a learner of ours by the same rule;
+    where there is none, why."""
+    parts, rival = [], item.rival
+    if rival is not None:
+        name = f"<code>{escaped(rival.method)}</code>"
+        parts.append(f"<b>{rival.adds}</b>: the lead over {name} is{_cell(rival.lead)}")
+        parts.append(f"in its place: {escaped(rival.verdict)}{_cell(rival.measured)}")
+    elif item.measured is not None:
+        method = item.claim.measure.rows.get("method", "")
+        learned = item.claim.rival == NONE or method in LEARNERS
+        parts.append(f"<em>{'a weakness or a part' if learned else 'no learner decides it'}</em>")
+    if item.ours:
+        parts.append(f"ours, <code>{escaped(item.claim.ours['method'])}</code>{_cell(item.ours)}")
+    return "<br>".join(parts)
 
 
 EXTREMES = {"min": "the least", "max": "the most"}

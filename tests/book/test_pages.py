@@ -165,7 +165,6 @@ EXPLORABLES = {
     "alexnet": ("mmap/play.html", "price"),
     "chips": ("mcm/play.html", "link"),
     "race": ("regal/play.html", "op"),
-    "claims": ("claims.html", "claim"),
 }
 
 
@@ -337,14 +336,34 @@ def test_chips_by_mouse_and_keys(browser):
 
 
 def test_a_claim_by_mouse(browser):
-    """A row of the picture selects its claim, and its link leads to a page that is there."""
+    """A square of the ribbon opens its claim, whose link leads to a page that is there; a sentence's
+    number leads to the state that shows it; on a phone all can be touched, and paper has a picture
+    and the tables."""
     browser.size(1280, 1400)
     browser.open(address("claims.html"))
     browser.click("#play-claims [data-claim='mmap.drop-backup']")
-    assert state(browser, "claims")["claim"] == "mmap.drop-backup"
-    link = browser.run("document.querySelector('#play-claims a').getAttribute('href')")
+    assert browser.run("location.hash") == "#mmap.drop-backup"
+    link = browser.run(
+        "document.querySelector('.lm-claim-where a:last-child').getAttribute('href')"
+    )
     page, _, anchor = link.partition("#")
     assert f'id="{anchor}"' in (HTML / page).read_text()
+    browser.open(address("index.html"))
+    browser.click("a.lm-claim-link[href*='mmap.mean-speedup']")
+    browser.run("new Promise((done) => setTimeout(done, 500))")
+    assert browser.run("document.querySelector('.lm-claim-back').textContent").startswith("As pub")
+    browser.call("Emulation.setEmulatedMedia", media="print", features=[])
+    shown = browser.run(
+        "['#play-claims .lm-fallback', '.lm-live', '.lm-table']"
+        ".map((s) => document.querySelector(s).checkVisibility())"
+    )
+    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+    assert shown == [True, False, True]
+    browser.size(390, touch=True)
+    browser.open(address("claims.html", "mmap.learning-matters"))
+    browser.run(CHECKS)
+    assert browser.run("checks.small(document.querySelector('#play-claims'), 10, 22)") == [0, 0]
+    assert browser.faults() == []
 
 
 def test_search_works_from_a_file(browser):

@@ -26,8 +26,6 @@ def opened(browser, tmp_path):
 
     def show(name, state="", data=None):
         data = data or explorables.data_of(name)
-        for claim in data.get("claims", ()):
-            claim.setdefault("link", "#")
         text = json.dumps(data).replace("</", "<\\/")
         scripts = "".join(
             f'<script src="{(SCRIPTS / f"{s}.js").as_uri()}"></script>'
@@ -71,49 +69,6 @@ def slide(browser, name: str, at: int) -> str:
 
 def shares(words: str) -> list[float]:
     return [float(number) for number in re.findall(r"([\d.]+) %", words)]
-
-
-def test_a_diamond_stands_at_the_number_in_the_words(browser, opened):
-    """Two once stood at another claim's number, and a dot on the side of another verdict."""
-    data = opened("claims")
-    drawn = browser.run(
-        "Object.fromEntries([...document.querySelectorAll('[data-claim]')].map((g) =>"
-        " [g.dataset.claim, [g.querySelector('.lm-diamond')?.getAttribute('d') || '',"
-        " g.querySelector('title')?.textContent || '',"
-        " g.querySelector('[class^=lm-verdict]')?.getAttribute('cx')]]))"
-    )
-    marks = browser.run(
-        "[...document.querySelectorAll('.lm-now')].map((l) => Number(l.getAttribute('x1')))"
-    )
-    heads = browser.run(
-        "[...document.querySelectorAll('.lm-picture text')].slice(0, 2).map((t) => t.textContent)"
-    )
-    assert heads[1] == "reproduced from here →"
-    for claim in data["claims"]:
-        path, why, dot = drawn[claim["id"]]
-        (low, high), (least, most) = claim["reproduced"], claim["same"]
-        below = low is None or (low == least and high is not None and most is not None)
-        zero, one = (most, high) if below else (least, low)
-        side = {"reproduced": (1, 9), "same direction": (0, 9), "not reproduced": (-9, 0)}.get(
-            claim["verdict"]
-        )
-        if dot is not None and side is not None:
-            share = (float(dot) - marks[0]) / (marks[1] - marks[0])
-            assert side[0] - 1e-6 <= share <= side[1] + 1e-6, claim["id"]
-        if claim["printed"] is None:
-            assert not path and (zero is None or why.startswith("No diamond: ")), claim["id"]
-        elif zero != one:
-            at = (float(re.match(r"M([\d.-]+)", path)[1]) - marks[0]) / (marks[1] - marks[0])
-            share = (claim["printed"] - zero) / (one - zero)
-            assert at == pytest.approx(min(max(share, -1.5), 3), abs=1e-6), claim["id"]
-    opened("claims", "claim=mmap.alexnet-layout")
-    assert "In the unit of the measure: 1.17" in browser.run(
-        "document.querySelector('.lm-detail').textContent"
-    )
-    opened("claims", "claim=mmap.drop-backup")
-    assert "No diamond: the paper gives no number" in browser.run(
-        "document.querySelector('.lm-detail').textContent"
-    )
 
 
 def test_the_price_of_alexnets_memory(browser, opened):

@@ -84,6 +84,8 @@ HEADLINES = {
 which way is better."""
 CALLED = {
     "edit-search": "edit-search",
+    "priced": "prices on memory",
+    "priced-prod": "prices on memory",
     "edit-search-prod": "edit-search",
     "edit-search-repeats": "edit-search-repeats",
     "sa-balanced": "annealing from an even",
