@@ -91,6 +91,22 @@ def test_a_checkpoint_is_part_of_the_fingerprint(tmp_path, monkeypatch):
     assert after["mcm/finetune"] != before["mcm/finetune"] and after["mcm/rl"] == before["mcm/rl"]
 
 
+def test_the_network_of_another_policy_is_no_part_of_it(tmp_path, monkeypatch):
+    """Catches results of one policy that go stale, or stay fresh, by the training of another."""
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    folder = tmp_path / "checkpoints" / "mcm"
+    folder.mkdir(parents=True)
+    for name in ("chips-0", "moves-0"):
+        (folder / f"{name}.npz").write_bytes(b"one")
+    keys = [f"mcm/{kind}{end}" for kind in ("zeroshot", "finetune") for end in ("", "-balanced")]
+    fingerprints.store({key: {"costs": [1.0], "version": 1} for key in keys})
+    before = fingerprints.current()
+    (folder / "moves-0.npz").write_bytes(b"other")
+    after = fingerprints.current()
+    changed = [key for key in keys if after[key] != before[key]]
+    assert changed == ["mcm/zeroshot-balanced", "mcm/finetune-balanced"]
+
+
 def test_a_version_by_hand_makes_a_new_fingerprint(tmp_path, monkeypatch):
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
     collected = []

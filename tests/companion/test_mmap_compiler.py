@@ -99,6 +99,6 @@ def test_a_search_on_prices_ends_with_its_best_round_that_fits(monkeypatch):
         lambda program, mapping, price: {"stalled_cycles": price.total},
     )
     config = {"rounds": 5, "seconds": 0.05, "headroom": 0.125}
-    best = play_on_prices(actual, PriceCache(), "edit-search-priced", config, seed=0)
+    best = play_on_prices(actual, PriceCache(), "edit-search-on-cycles", config, seed=0)
     assert (best["cycles"], best["failed"], best["valid"]) == (30, "", True)
     assert best["rounds"] == [[50, size], [10, size + 1], [30, size], [40, size]]

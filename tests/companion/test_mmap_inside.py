@@ -4,7 +4,7 @@ from learned_mapping.mmap.agent.config import AgentConfig, config_for, config_to
 from learned_mapping.style import svg_text
 from learned_mapping_companion import results
 from learned_mapping_companion.figures import mmap_inside as figures
-from learned_mapping_companion.mmap import inside, model
+from learned_mapping_companion.mmap import inside, model, table2
 
 
 def test_plans_are_long_and_not_quick():
@@ -17,7 +17,18 @@ def test_plans_are_long_and_not_quick():
         )
     planned = model.plan_model("full", 1)
     arms = [run.config["arm"] for run in planned if run.instance == model.INSTANCE]
-    assert arms == list(model.ARMS)
+    assert arms == [*model.ARMS, *model.EQUAL]
+
+
+def test_arms_for_equal_decisions_differ_in_simulations_alone():
+    """On every short program of Figure 7; would catch an arm that a clock ends early."""
+    planned = [run for run in model.plan_model("full", 1) if run.config["arm"] in model.EQUAL]
+    assert {run.instance for run in planned} == set(table2.ABLATED[:4])
+    for run in planned:
+        settings = dict(run.config["settings"])
+        assert settings.pop("simulations") == model.EQUAL[run.config["arm"]]
+        assert settings == {"iterations": model.ITERATIONS}
+        assert run.config["seconds"] >= 20 * model.SECONDS
 
 
 def test_each_arm_changes_what_it_says():

@@ -10,6 +10,8 @@ from learned_mapping_builders.synthetic_programs import random_program
 from by_hand import hand_program
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import env
+from learned_mapping.mmap.agent.games import Games
+from learned_mapping.mmap.observation import WIDTH
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.programs.program import Program
 from mmap_games import random_action, stacked
@@ -144,3 +146,36 @@ def test_what_is_no_action_changes_nothing():
             state, _ = alone(
                 program, state, jnp.int32(rng.choice(np.flatnonzero(state.position.legal)))
             )
+
+
+def test_games_of_many_programs_run_side_by_side():
+    """Five programs of 3 to 59 buffers in one compiled loop beside the compiled game, which knows of
+    no padding: the same choices, the same view, the same return. Catches padding that is read: a
+    step behind the last, a buffer that is none, a neighbour's tables."""
+    programs = [random_program(np.random.default_rng(seed), 3 + 14 * seed) for seed in range(5)]
+    alone, rng = [Games(program, 1) for program in programs], np.random.default_rng(0)
+    for games in alone:
+        games.observe()
+    with env.exact():
+        program = env.padded([env.env_program(program) for program in programs])
+        tables = env.padded([env.observation_tables(program) for program in programs])
+        fresh = jax.vmap(env.reset, (0, None))(program, max(map(env.capacity_for, programs)))
+        decide, look = jax.jit(jax.vmap(env.decide)), jax.jit(jax.vmap(env.observe))
+        states, moves = decide(program, fresh, jnp.full(5, -1)), 0
+        while not bool(states.over.all()):
+            legal, (seen, _) = np.asarray(states.position.legal), look(program, tables, states)
+            actions = np.full(5, -1)
+            for i, games in enumerate(alone):
+                np.testing.assert_array_equal(games.legal[0], legal[i])
+                if legal[i].any():
+                    np.testing.assert_allclose(games.vector[0, :WIDTH], seen[i], atol=2e-5)
+                    actions[i] = rng.choice(np.flatnonzero(legal[i]))
+                    games.step(actions[i : i + 1])
+                    moves += 1
+            states = decide(program, states, jnp.asarray(actions))
+        saved = np.asarray(states.position.saved_s)
+        for games, program, saved_s in zip(alone, programs, saved):
+            assert games.over[0] and games.saved[0] * program.possible_saving_s == pytest.approx(
+                saved_s, rel=1e-12
+            )
+        assert moves > 50 and not bool(states.overflow.any())

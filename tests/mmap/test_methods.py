@@ -18,6 +18,8 @@ from mmap_games import hard_program
 AGENT = (
     "muzero",
     "muzero-demonstration",
+    "muzero-priced",
+    "muzero-priced-frozen",
     "muzero-no-backup",
     "muzero-frozen",
     "search-only",

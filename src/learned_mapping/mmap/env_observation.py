@@ -108,7 +108,7 @@ def observe(
         _log_steps(position.end - now),
         _log_steps(position.end - position.start + 1),
         position.offset / program.fast_bytes,
-        jnp.log1p(jnp.maximum(position.reward_s, 0.0) * tables.reward_scale),
+        jnp.sign(position.reward_s) * jnp.log1p(jnp.abs(position.reward_s) * tables.reward_scale),
     ]
     actions = jnp.where(placing[:, None], jnp.stack(actions, axis=1), 0.0)
     in_use = jnp.where(alive, high - low, 0.0)

@@ -3,7 +3,8 @@ with the game.
 
 The parts of the vector stand in `PARTS`; ids (buffer, tensor, alias group + 1) go apart, for the
 network to embed. Lengths of time are ln(1 + steps), sizes shares of the fast memory, seconds by the
-program's units.
+program's units; a saving x in units is sign(x) ln(1 + |x|), so that a placement that costs time
+does not look like one that saves nothing.
 """
 
 from typing import NamedTuple
@@ -47,6 +48,10 @@ PARTS = {
 }
 """Name -> numbers, in the order of the vector."""
 WIDTH = sum(PARTS.values())
+PRICES, PRIOR = 14, 11
+"""Numbers of `agent.priced_view` that an agent sees behind the vector, zeros without prices; and
+the place of the prior's three logits among them."""
+SEEN = WIDTH + PRICES
 _STARTS = np.concatenate([[0], np.cumsum(list(PARTS.values()))])
 _LIVE, _BYTES, _GAP, _MAP, _PROFILE, _SUPPLY, _ACTIONS, _GLOBALS = (
     int(start) for start in _STARTS[1:-1]
@@ -80,12 +85,18 @@ def tables_of(program: ProgramArrays) -> Tables:
         buffers["alias"] >= 0,
         buffers["bit"] >= 0,
         np.log1p(buffers["demand_s"] * supply) / 4.0,
-        np.log1p(np.maximum(buffers["benefit_s"], 0.0) * reward) / 2.0,
+        np.sign(buffers["benefit_s"]) * np.log1p(np.abs(buffers["benefit_s"]) * reward) / 2.0,
         np.log1p(buffers["uses_left"]) / 2.0,
         np.log1p(np.maximum(until_next, 0)) / 4.0,
         np.log1p(buffers["group_left"]) / 2.0,
     ]
     return Tables(np.stack(static, axis=1).astype(np.float32), next_of_tensor, reward, supply)
+
+
+@numba.njit(cache=True)
+def signed_log(x: float) -> float:
+    """sign(x) ln(1 + |x|)."""
+    return np.sign(x) * np.log1p(abs(x))
 
 
 @numba.njit(cache=True)
@@ -182,7 +193,7 @@ def observe(
             out[at + 2] = _log_steps(outcome.end - now)
             out[at + 3] = _log_steps(outcome.end - outcome.start + 1)
             out[at + 4] = outcome.offset / program.fast_bytes
-            out[at + 5] = np.log1p(max(outcome.reward_s, 0.0) * tables.reward_scale)
+            out[at + 5] = signed_log(outcome.reward_s * tables.reward_scale)
     out[_GLOBALS] = b / num_buffers
     out[_GLOBALS + 1] = now / len(state.supply_s)
     out[_GLOBALS + 2] = game.live_bytes / program.fast_bytes

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.mmap.searches.priced import GAMES
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping_companion.datasets.registry import SETS
@@ -55,17 +56,22 @@ SMALL = PROGRAMS[:3]  # Where a search's candidates are chosen by the compiler's
 PRICED = ("rnn_0", "mlperf_ssd", "inference_mobilenet", "rnn_4", "inference_lstm", "inference_bert")
 """Programs on which the search plays on the compiler's prices."""
 HBM, XLA, GREEDY, SEARCH = "hbm", "xla", "greedy-tuned", "edit-search"
-EVOLUTION = "evolution-policy"
-ON_PRICES = {"edit-search-priced": SEARCH, "muzero-priced": AGENT}
+EVOLUTION, PRICED_RULE = "evolution-policy", "priced"
+ON_PRICES = {"edit-search-on-cycles": SEARCH, "muzero-on-cycles": AGENT}
 """Methods in rounds, and the method of a round: after it the compiler prices the mapping, and the
 tables take the prices over (`refined`)."""
-SEARCHES = (GREEDY, EVOLUTION, SEARCH, AGENT)
-PRODS = {SEARCH: "edit-search-prod", AGENT: "prod"} | {
+SEARCHES = (GREEDY, PRICED_RULE, EVOLUTION, SEARCH, AGENT)
+PRODS = {SEARCH: "edit-search-prod", AGENT: "prod", PRICED_RULE: "priced-prod"} | {
     method: f"{method}-prod" for method in ON_PRICES
 }
 """A search -> the better of its mapping and the compiler's; ``speedup_packed`` takes the compiler's
 also where ours does not fit at offsets of the compiler's own choice."""
-LIMITS = {GREEDY: {"samples": 200}, EVOLUTION: {"samples": 500}, SEARCH: {"seconds": 4.0}}
+LIMITS = {
+    GREEDY: {"samples": 200},
+    PRICED_RULE: {"samples": GAMES},
+    EVOLUTION: {"samples": 500},
+    SEARCH: {"seconds": 4.0},
+}
 """A method -> the limits of its run; seconds are of one core."""
 ROUNDS, HEADROOM = 4, 0.125
 """Rounds of `ON_PRICES`, and the share of the fast memory that they leave free: the compiler packs
@@ -99,7 +105,7 @@ def plan_compiler(profile: str, seeds: int) -> list[Run]:
     """Every method on every program, the agent's of `mmap.table3`; a search's candidates on small
     ones."""
     names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
-    methods = (HBM, XLA, SEARCH, GREEDY, EVOLUTION)
+    methods = (HBM, XLA, SEARCH, GREEDY, PRICED_RULE, EVOLUTION)
     runs = [price_run(method, name, LIMITS.get(method, {})) for name in names for method in methods]
     if profile in AGENT_SECONDS:
         runs += [price_run(AGENT, name, {"seconds": AGENT_SECONDS[profile]}) for name in names]
@@ -335,7 +341,17 @@ SPEEDS = {
     "speedup_model": "by our latency model",
     "speedup_model_stalled": "by our latency model, with the wait for late copies",
 }
-SHOWN = ("hbm", "greedy-tuned", "edit-search", "edit-search-prod", *ON_PRICES, "muzero", "prod")
+SHOWN = (
+    "hbm",
+    "greedy-tuned",
+    "priced",
+    "priced-prod",
+    "edit-search",
+    "edit-search-prod",
+    *ON_PRICES,
+    "muzero",
+    "prod",
+)
 
 
 def speed_tables(result: Record) -> Html:

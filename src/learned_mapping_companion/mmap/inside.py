@@ -1,5 +1,5 @@
 """Inside the agent: one training on each program of Table 2, and what its network then knows
-(`mmap.agent.inside`)."""
+(`mmap.insight`)."""
 
 from typing import Any
 
@@ -28,16 +28,16 @@ QUALITIES = (
     "rank_correlation", "moving_rank_correlation", "logit_rank_correlation", "scatter",
     "share_gain", "share_same", "alternatives",
 )  # fmt: skip
-"""Metrics of `mmap.agent.inside.compared`, a row each."""
+"""Metrics of `mmap.insight.compared`, a row each."""
 
 
 def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
     """Trains an agent for ``seconds`` of CPU and looks inside: its curve, and the findings of
-    `mmap.agent.inside`."""
+    `mmap.insight`."""
     from learned_mapping.learning.loop import Log, train
-    from learned_mapping.mmap.agent import inside
     from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
     from learned_mapping.mmap.agent.config import config_for
+    from learned_mapping_companion.mmap import insight
 
     program, _ = runs.load(instance)
     agent = MMapAgent(program, config_for(program.num_buffers, evaluate_every=0), seed)
@@ -53,13 +53,13 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
     train(agent, lambda: budget.spent() or budget.seconds >= EARLY * config["seconds"], log=log)
     since = budget.seconds
     early = {
-        "outcomes": inside.compared(inside.outcomes(agent, inside.along_best(agent))),
-        "whole_games": inside.played(agent, count, TEMPERATURE)[0],
+        "outcomes": insight.compared(insight.outcomes(agent, insight.along_best(agent))),
+        "whole_games": insight.played(agent, count, TEMPERATURE)[0],
     }
     budget.skip(since)
     train(agent, budget.spent, log=log)
-    spent, along = budget.seconds, inside.along_best(agent)
-    games, actions = inside.played(agent, count, TEMPERATURE)
+    spent, along = budget.seconds, insight.along_best(agent)
+    games, actions = insight.played(agent, count, TEMPERATURE)
     return runs.judged(program, runs.replayed(program, "".join(map(str, along.guide.actions)))) | {
         "samples": budget.samples,
         "seconds": spent,
@@ -67,9 +67,9 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
         "decisions": float(agent.decisions),
         "log": runs.thinned(log.rows),
         "early": early,
-        "unroll": inside.unroll(agent, inside.along(agent, actions), STEPS),
-        "outcomes": inside.compared(inside.outcomes(agent, along)),
-        "tree": inside.searched(agent, along),
+        "unroll": insight.unroll(agent, insight.along(agent, actions), STEPS),
+        "outcomes": insight.compared(insight.outcomes(agent, along)),
+        "tree": insight.searched(agent, along),
         "whole_games": games,
     }
 

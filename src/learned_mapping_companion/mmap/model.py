@@ -1,8 +1,9 @@
-"""The parts of the agent: trainings of one round on AlexNet, with one thing changed in each."""
+"""The parts of the agent: trainings of one round on AlexNet, with one thing changed in each, for
+equal seconds; and on short programs more simulations for equal decisions."""
 
 from typing import Any
 
-from learned_mapping.mmap.agent.config import config_for
+from learned_mapping.mmap.agent.config import LONG, config_for
 from learned_mapping.mmap.agent.rounds import IN_WINDOWS
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.mmap.runs import (
@@ -10,8 +11,10 @@ from learned_mapping_companion.mmap.runs import (
     learner_record,
     learning_rows,
     load,
+    num_buffers,
     plan_one_round,
 )
+from learned_mapping_companion.mmap.table2 import ABLATED
 from learned_mapping_companion.statistics import mean_difference
 from learned_mapping_companion.table import (
     Record,
@@ -36,11 +39,17 @@ ARMS: dict[str, dict[str, Any]] = {
     "no ids": {"ids": False},
     "no baseline": {"potential": False, "limit": 256.0},
     "windows": IN_WINDOWS,
-    "true dynamics": {"jax_games": True, "true_dynamics": True},
 }
 """Name -> the settings of `AgentConfig` that differ. An iteration learns from 4,608 samples: 36
 batches of 64 positions searched anew are half of these. Without a baseline values are whole
 returns, and need wider atoms."""
+
+
+ITERATIONS, LONGEST = 300, 7200.0
+"""Iterations of an arm for equal decisions, about five minutes of the agent as it is; and the CPU
+seconds that none of them takes."""
+EQUAL = {f"{count} simulations, equal decisions": count for count in (8, 32, 64)}
+"""Name of such an arm -> its simulations; the first is the agent as it is."""
 
 
 def run_model(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -57,38 +66,39 @@ def run_model(method: str, instance: str, config: dict[str, Any], seed: int) -> 
 
 
 def plan_model(profile: str, seeds: int) -> list[Run]:
-    """All arms for the same CPU seconds; long, in ``quick`` none."""
-    return [
-        plan_one_round(INSTANCE, SECONDS, seed, arm, **settings)
-        for arm, settings in ARMS.items()
-        for seed in range(0 if profile == "quick" else min(seeds, SEEDS))
-    ]
+    """All arms for the same CPU seconds, then those for the same decisions on the short programs of
+    Figure 7; long, in ``quick`` none."""
+    planned, count = [], 0 if profile == "quick" else min(seeds, SEEDS)
+    short = [name for name in ABLATED if num_buffers(name) < LONG]
+    for seed in range(count):
+        for arm, settings in ARMS.items():
+            planned.append(plan_one_round(INSTANCE, SECONDS, seed, arm, **settings))
+        for arm, simulations in EQUAL.items():
+            settings = {"simulations": simulations, "iterations": ITERATIONS}
+            planned += [plan_one_round(name, LONGEST, seed, arm, **settings) for name in short]
+    return planned
 
 
 def assemble_model(profile: str, records: list[Record]) -> Record:
-    """Per arm: the best whole game, the mean of its last games, games and updates; and the
-    difference of the best games to the agent as it is."""
+    """Per program and arm: the best whole game, the mean of its last games, games and updates; and
+    the difference of the best games to the agent as it is, for equal seconds or equal decisions."""
     entries: list[Row] = []
-    arms = {
-        arm: [record["result"] for record in group] for (_, arm), group in grouped(records).items()
-    }
+    groups = grouped(records)
     bests = {
-        arm: [result["costs"]["return"] for result in trained] for arm, trained in arms.items()
+        key: [record["result"]["costs"]["return"] for record in group]
+        for key, group in groups.items()
     }
-    for arm, trained in arms.items():
-        values = bests[arm]
-        entries.append(
-            summary_row(INSTANCE, arm, "return", values, program=records[0]["config"]["program"])
-        )
-        entries.append(
-            summary_row(
-                INSTANCE, arm, "recent_return", [result["recent_return"] for result in trained]
-            )
-        )
-        entries += learning_rows(INSTANCE, arm, trained)
-        if arm != AGENT and AGENT in bests:
-            ends = mean_difference({INSTANCE: values}, {INSTANCE: bests[AGENT]})
+    for (name, arm), group in groups.items():
+        trained, values = [record["result"] for record in group], bests[name, arm]
+        about = {"program": group[0]["config"]["program"]}
+        entries.append(summary_row(name, arm, "return", values, **about))
+        recent = [result["recent_return"] for result in trained]
+        entries.append(summary_row(name, arm, "recent_return", recent))
+        entries += learning_rows(name, arm, trained)
+        baseline = next(iter(EQUAL)) if arm in EQUAL else AGENT
+        if arm != baseline and (name, baseline) in bests:
+            ends = mean_difference({name: values}, {name: bests[name, baseline]})
             entries.append(
-                interval_row(INSTANCE, arm, "difference", ends, n=len(values), baseline=AGENT)
+                interval_row(name, arm, "difference", ends, n=len(values), baseline=baseline)
             )
     return assembled(entries) | counted(records)

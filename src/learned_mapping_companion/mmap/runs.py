@@ -35,6 +35,8 @@ XLA = "xla"  # The production baseline: the compiler's own mapping.
 LEARNED = (
     "muzero",
     "muzero-demonstration",
+    "muzero-priced",
+    "muzero-priced-frozen",
     "muzero-no-backup",
     "muzero-frozen",
     "search-only",
@@ -308,4 +310,6 @@ def _method(config: dict[str, Any]) -> str:
         return "learning-only"
     if config["demonstration"]:
         return "muzero-demonstration"
+    if config.get("priced"):
+        return "muzero-priced"
     return "muzero"

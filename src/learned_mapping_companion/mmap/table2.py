@@ -36,15 +36,21 @@ WORKLOADS = (
 )
 """The paper's four programs, by its names; ours are compiled from models of our own."""
 QUICK_WORKLOADS = ("alexnet_train_batch_32", "rnn_0")
-EVOLUTION = ("evolution-logits", "evolution-policy", "evolution-warm")
-BEST_EVOLUTION = "evolution-best"
-"""The variant with the largest mean on each program."""
+PAPER_EVOLUTION = ("evolution-logits", "evolution-logits-64")
+"""The paper's: a preference for every buffer and action, with populations of 8 and of 64."""
+EVOLUTION = (*PAPER_EVOLUTION, "evolution-policy", "evolution-warm")
+BEST_EVOLUTION, BEST_OF_PAPER = "evolution-best", "evolution-paper"
+"""The variant with the largest mean on each program: of all, and of the paper's."""
+BESTS = {BEST_EVOLUTION: EVOLUTION, BEST_OF_PAPER: PAPER_EVOLUTION}
 MODEL_FREE = "ppo"
 """The control that learns without search or model, for as long as the agent."""
+PRICES_ALONE = "muzero-priced-frozen"
+"""The control of `muzero-priced`, which learns nothing: what is between the two is learned."""
 METHODS = (
     "random",
     "greedy",
     "greedy-tuned",
+    "priced",
     "heuristic",
     *EVOLUTION,
     "edit-search",
@@ -52,19 +58,37 @@ METHODS = (
     MODEL_FREE,
     "muzero",
     "muzero-demonstration",
+    "muzero-priced",
+    PRICES_ALONE,
 )
 IN_WINDOWS = ("muzero-frozen", "learning-only")
 """Besides, where the agent plays windows and merges them into its best game: without learning, and
 without search."""
-CONTRASTS = (BEST_EVOLUTION, "greedy-tuned", "edit-search", "random", MODEL_FREE)
+CONTRASTS = (
+    *BESTS,
+    "greedy-tuned",
+    "priced",
+    "edit-search",
+    "random",
+    MODEL_FREE,
+    PRICES_ALONE,
+)
 """Methods that these are compared with:"""
-CONTRASTED = ("muzero", "muzero-demonstration", "edit-search", "edit-search-repeats")
+CONTRASTED = (
+    "muzero",
+    "muzero-demonstration",
+    "muzero-priced",
+    "edit-search",
+    "edit-search-repeats",
+)
 SECONDS = {"quick": (0.5, 0.5), "full": (20.0, 900.0), "paper": (300.0, 3600.0)}
 """CPU seconds of each search on one core: the short clock and the long one."""
 SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7200.0)}
 """Seconds on programs above `LARGE` buffers."""
 LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *runs.LEARNED)
 """Methods that may run by the long clock."""
+LONG_ALONE = (PAPER_EVOLUTION[1], MODEL_FREE, *runs.LEARNED)
+"""Those that run by no other."""
 TWICE = ("evolution-logits", "muzero")
 """Methods that the paper compares: twice the seeds on short programs, where evolution varies
 most."""
@@ -116,7 +140,7 @@ def plan_table2(profile: str, seeds: int) -> list[Run]:
         short, long = seconds_for(profile, instance)
         windows = runs.num_buffers(instance) >= agent_config.LONG
         for method in (*METHODS, *IN_WINDOWS) if windows else METHODS:
-            clocks = [] if method in (MODEL_FREE, *runs.LEARNED) else [short]
+            clocks = [] if method in LONG_ALONE else [short]
             if profile != "quick" and method in LONG:
                 clocks.append(long)
             for seconds in clocks:
@@ -300,9 +324,9 @@ def contrasts(returns: Returns, method: str) -> list[Row]:
     for baseline in CONTRASTS:
         if baseline == method:
             continue
-        theirs = (
-            best_evolution(returns) if baseline == BEST_EVOLUTION else returns.get(baseline, {})
-        )
+        theirs = returns.get(baseline, {})
+        if baseline in BESTS:
+            theirs = best_of(returns, BESTS[baseline])
         shared = [name for name in returns.get(method, {}) if name in theirs]
         everywhere = (
             [("all", shared)]
@@ -323,10 +347,10 @@ def contrasts(returns: Returns, method: str) -> list[Row]:
     return entries
 
 
-def best_evolution(returns: Returns) -> dict[str, list[float]]:
-    """Program -> the returns of the variant of evolution with the largest mean on it."""
+def best_of(returns: Returns, variants: Sequence[str]) -> dict[str, list[float]]:
+    """Program -> the returns of the one of some methods with the largest mean on it."""
     best: dict[str, list[float]] = {}
-    for variant in EVOLUTION:
+    for variant in variants:
         for name, values in returns.get(variant, {}).items():
             if name not in best or np.mean(values) > np.mean(best[name]):
                 best[name] = values

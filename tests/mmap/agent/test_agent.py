@@ -17,13 +17,13 @@ from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.rounds import round_config
 from learned_mapping.mmap.agent.search import make_decide
 from learned_mapping.mmap.agent.solve import solve
-from learned_mapping.mmap.observation import WIDTH
+from learned_mapping.mmap.observation import SEEN
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import parse_json
 from mmap_games import SMALL, hard_program, random_returns
 
 WINDOWS = dataclasses.replace(
-    SMALL, windows=12, own_windows=4, cold_games=2, moves=6, imitation=0.1
+    SMALL, windows=12, own_windows=4, cold_games=2, moves=6, imitation=0.1, follow=0.3
 )
 
 
@@ -68,6 +68,7 @@ LEARNERS = {
     "rounds": dataclasses.replace(SMALL, patience=8),
     "reanalysed": dataclasses.replace(SMALL, reanalyse=2, evaluate_every=2),
     "learning-only": dataclasses.replace(SMALL, simulations=0),
+    "priced": dataclasses.replace(WINDOWS, priced=True),
     "cloned": dataclasses.replace(SMALL, demonstration=True, clone=4, imitation=0.1),
 }
 """Settings that change what an iteration is made of."""
@@ -76,7 +77,9 @@ LEARNERS = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name in ("windows", "rounds") else name
+        pytest.param(name, marks=pytest.mark.slow)
+        if name in ("windows", "rounds", "priced")
+        else name
         for name in LEARNERS
     ],
 )
@@ -182,6 +185,23 @@ def test_controls_do_what_they_say() -> None:
     assert min(frozen.metrics["best_found"], imitated.metrics["best_found"]) >= rule - 1e-12
 
 
+def test_with_prices_it_begins_at_the_rules_game() -> None:
+    """And never returns less, nor less than the best game it has met; its control as well."""
+    program = hard_program(3, 40)
+    rule = methods.solve(program, "priced", samples=60).metrics["return"]
+    for changes in ({}, {"frozen": True}):
+        config = dataclasses.replace(WINDOWS, priced=True, iterations=3, **changes)
+        actual = solve(program, 0, config=config)
+        assert actual.curve["y"][0] == pytest.approx(rule)
+        assert actual.metrics["return"] == pytest.approx(actual.metrics["best_found"])
+        assert actual.metrics["return"] >= rule - 1e-12
+        assert validate(program, actual.solution, exact=True).valid
+    for buffers in (200, 5000):
+        assert config_for(buffers, priced=True).windows > 0
+    with pytest.raises(InputError, match="priced"):
+        config_for(5000, priced=True, windows=0, own_windows=0)
+
+
 def test_a_policy_improves_without_a_search() -> None:
     """The head plays; its target is moved by what each action brings in the model, a nat at most;
     and it learns."""
@@ -190,7 +210,7 @@ def test_a_policy_improves_without_a_search() -> None:
     parameters = networks.init(np.random.default_rng(0), 0.0)
     rng = np.random.default_rng(1)
     seen, ids, legal = (
-        rng.standard_normal((6, WIDTH)).astype(np.float32),
+        rng.standard_normal((6, SEEN)).astype(np.float32),
         np.ones((6, 3), np.int32),
         np.ones((6, 3), bool),
     )
@@ -223,40 +243,20 @@ def test_a_policy_improves_without_a_search() -> None:
     assert trained.metrics["own_return"] > values.mean() + 2.0 * values.std()
 
 
-@pytest.mark.parametrize(
-    "small", [SMALL, pytest.param(WINDOWS, marks=pytest.mark.slow)], ids=["whole", "windows"]
-)
-def test_both_environments_train_the_same(small, tmp_path) -> None:
-    """The JAX environment in the agent: the same games at first, and resumed from its own
-    checkpoint."""
-    program, path = hard_program(3, 40), tmp_path / "state.npz"
-    config = dataclasses.replace(small, jax_games=True)
-    last = 9 if small.windows else 3
-    kernel = solve(program, 0, config=dataclasses.replace(small, iterations=last))
-    solve(program, 0, config=dataclasses.replace(config, iterations=2), checkpoint=path)
-    device = solve(program, 0, config=dataclasses.replace(config, iterations=last), checkpoint=path)
-    assert device.samples == kernel.samples > 0
-    for actual in ("return", "best_found"):
-        assert device.metrics[actual] == pytest.approx(kernel.metrics[actual], abs=0.02)
-
-
-@pytest.mark.slow
 def test_the_search_in_the_game_itself() -> None:
     """Without learning it plays better than at random."""
     program = hard_program(3, 40)
     values = random_returns(program, 500)
-    true = dataclasses.replace(SMALL, jax_games=True, true_dynamics=True)
-    alone = solve(program, 0, config=dataclasses.replace(true, frozen=True, iterations=12))
+    true = dataclasses.replace(SMALL, true_dynamics=True, frozen=True)
+    alone = solve(program, 0, config=dataclasses.replace(true, iterations=12))
     assert alone.metrics["updates"] == 0 and validate(program, alone.solution, exact=True).valid
     assert alone.metrics["recent_return"] > values.mean() + 3.0 * values.std() / np.sqrt(
         alone.samples
     )
-    learned = solve(program, 0, config=dataclasses.replace(true, iterations=2))
-    assert learned.metrics["updates"] == 2 * SMALL.updates
 
 
 def test_settings_are_checked() -> None:
-    for buffers, changes in ((200, {}), (5000, {"jax_games": True})):
+    for buffers, changes in ((200, {}), (5000, {"frozen": True})):
         with pytest.raises(InputError, match="true_dynamics"):
             config_for(buffers, true_dynamics=True, **changes)
     assert config_for(5000).windows > 0 == config_for(200).windows
@@ -268,11 +268,11 @@ def test_settings_are_checked() -> None:
         changes_from_json(parse_json(json.dumps({"updates": "many"}).encode(), "x"))
     with pytest.raises(InputError, match="windows"):
         config_for(200, windows=100)
-    jax_games = {"jax_games": True, "true_dynamics": True, "reanalyse": 2}
+    alone = {"true_dynamics": True, "frozen": True, "simulations": 0}
     wrong = [
         {"cold_games": 65},
         {"patience": 9, "potential": False},
-        {"reanalyse": 2} | jax_games,
+        alone,
         {"atoms": 1},
     ]
     for changes in (*wrong, *({name: bad} for name in RANGES for bad in (-2e3, math.nan, "2"))):

@@ -2,14 +2,23 @@
 
 import numpy as np
 import pytest
-from learned_mapping_builders.synthetic_programs import random_program
 
 from learned_mapping.mmap.agent.games import Games, Guide
-from learned_mapping.mmap.observation import AHEAD, CELLS, LIVE_NUMBERS, PARTS, PROFILE, WIDTH
+from learned_mapping.mmap.agent.priced_view import priced_view
+from learned_mapping.mmap.observation import (
+    AHEAD,
+    CELLS,
+    LIVE_NUMBERS,
+    PARTS,
+    PRIOR,
+    PROFILE,
+    SEEN,
+    WIDTH,
+)
 from learned_mapping.mmap.rules.actions import DROP, toy_program
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
-from mmap_games import hard_program
+from mmap_games import awkward_program, dead_end_program, hard_program
 
 STARTS = dict(zip(PARTS, np.concatenate([[0], np.cumsum(list(PARTS.values()))]).tolist()))
 
@@ -28,17 +37,8 @@ def _random_actions(legal: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.where(legal.any(axis=1), choice, -1)
 
 
-def _dead_end_program(seed: int) -> Program:
-    """Nearly all buffers in alias groups, and little memory: seeds 2, 3 and 24 meet dead ends in
-    random play."""
-    sizes = {"alias_fraction": 0.9, "parameter_fraction": 0.3, "fast_fraction": 0.1}
-    return random_program(
-        np.random.default_rng(seed), 120, **sizes, copy_ratio=0.5, compute_bound=0.5
-    )
-
-
 @pytest.mark.parametrize(
-    "program", [*map(hard_program, range(3)), *map(_dead_end_program, (2, 3, 24))]
+    "program", [*map(hard_program, range(3)), *map(dead_end_program, (2, 3, 24))]
 )
 def test_batched_games_are_single_games(program: Program) -> None:
     """Catches any state that leaks between games, and a Drop-backup settled otherwise than in
@@ -68,7 +68,7 @@ def test_a_dead_end_takes_back_what_was_saved() -> None:
     """Drop-backup's local negative reward: the return so far falls where a game goes back, and
     nowhere else."""
     rng, falls = np.random.default_rng(0), 0
-    games = Games(_dead_end_program(3), 8)
+    games = Games(dead_end_program(3), 8)
     while not games.over.all():
         resets, cursor, saved = games.resets.copy(), games.cursor.copy(), games.saved.copy()
         games.step(_random_actions(games.legal, rng))
@@ -82,7 +82,7 @@ def test_a_dead_end_takes_back_what_was_saved() -> None:
 def test_a_dead_end_without_drop_backup_loses_the_game() -> None:
     """Until the first dead end the games are the same, then one is over with nothing; catches one
     that goes on, and one that starts anew with what the lost game left."""
-    rng, program = np.random.default_rng(0), _dead_end_program(3)
+    rng, program = np.random.default_rng(0), dead_end_program(3)
     games, lost = Games(program, 8, backup=False), 0
     for _ in range(4):
         saved, others = np.zeros(8), Games(program, 8)
@@ -132,7 +132,7 @@ def test_observation_is_what_brute_force_draws(seed: int) -> None:
         now = int(program.buffer_instruction[games.cursor[0]])
         alive = sorted(entry for entry in _memory(single) if entry[2] >= now)
         vector = games.vector[0]
-        assert vector.shape == (WIDTH,)
+        assert vector.shape == (SEEN,) and not vector[WIDTH:].any()
         offsets = _part(vector, "live").reshape(-1, LIVE_NUMBERS)
         count = min(len(alive), len(offsets))
         shown = np.reshape([entry[:2] for entry in alive[:count]], (-1, 2))
@@ -157,6 +157,59 @@ def test_observation_is_what_brute_force_draws(seed: int) -> None:
         games.step(np.array([action]))
         single.step(action)
         _settle(single)
+
+
+def test_a_loss_is_seen_as_one() -> None:
+    """Savings keep their sign, by the latency tables themselves; catches a placement that costs
+    time and looks like one that saves nothing."""
+    losses, rng = 0, np.random.default_rng(0)
+    for seed in range(12):
+        program = awkward_program(np.random.default_rng(seed))
+        games, first = Games(program, 1), program.latency_offsets
+        bits, steps = program.buffer_bit, program.buffer_instruction
+        alone = [
+            program.latency_s[first[t]] - program.latency_s[first[t] + (1 << bit)]
+            if bit >= 0
+            else 0.0
+            for t, bit in zip(steps, bits)
+        ]
+        unit = np.maximum(alone, 0.0).mean()
+        unit = unit if unit > 0.0 else program.possible_saving_s / max(len(alone), 1)
+        while unit > 0.0 and not games.over[0]:
+            b, placed = int(games.cursor[0]), 0
+            for k in range(b):
+                if steps[k] == steps[b] and bits[k] >= 0 and games.played(0)[k] != DROP:
+                    placed |= 1 << bits[k]
+            own = placed | (1 << bits[b] if bits[b] >= 0 else 0)
+            table = program.latency_s[first[steps[b]] : first[steps[b] + 1]]
+            saved = (table[placed] - table[own]) / unit
+            shown = _part(games.vector[0], "actions").reshape(3, -1)[:2, -1][games.legal[0, :2]]
+            np.testing.assert_allclose(shown, np.sign(saved) * np.log1p(abs(saved)), atol=1e-5)
+            static = _part(games.vector[0], "buffers")[6]
+            assert static == pytest.approx(
+                np.sign(alone[b]) * np.log1p(abs(alone[b]) / unit) / 2.0, abs=1e-5
+            )
+            losses += saved < 0.0
+            games.step(_random_actions(games.legal, rng))
+    assert losses > 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_prior_plays_like_the_rule(seed: int) -> None:
+    """The likeliest action at every position is the rule's, so its game comes out again; catches
+    prices of another scale, a value of another action, and what is left of a finished game."""
+    program = hard_program(seed, 60)
+    best, prices = priced_view(program)
+    games = Games(program, 2)
+    games.prices = prices
+    games.observe()
+    while not games.over.all():
+        prior = games.vector[:, WIDTH + PRIOR :]
+        assert (prior[games.legal] <= 0.0).all() and prior.max() == 0.0
+        action = np.argmax(np.where(games.legal, prior, -np.inf), axis=1)
+        games.step(np.where(games.over, -1, action))
+    np.testing.assert_allclose(games.saved, best.value)
+    assert not games.vector[:, WIDTH:].any()
 
 
 @pytest.mark.parametrize("seed", range(4))

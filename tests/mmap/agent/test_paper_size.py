@@ -25,7 +25,7 @@ from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.replay import Batch
 from learned_mapping.mmap.agent.search import make_decide
 from learned_mapping.mmap.agent.solve import solve
-from learned_mapping.mmap.methods import METHODS, PROBLEM
+from learned_mapping.mmap.methods import METHODS, PAPER_METHODS, PROBLEM
 from learned_mapping.mmap.observation import AHEAD, CELLS, PARTS, PROFILE
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import write_program
@@ -53,6 +53,15 @@ TINY = dataclasses.replace(
     evaluate_every=0,
     evaluation_games=8,
 )
+
+
+def test_every_learner_has_the_papers_size() -> None:
+    """Catches a method whose settings do not go with those of the paper's size."""
+    for method in PAPER_METHODS.values():
+        if method.resumable:
+            for buffers in (200, 5000):
+                config = config_for(buffers, **method.run.args[0])
+                assert config.network == "paper" and not config.patience
 
 
 def test_settings_go_through_json_and_are_checked() -> None:

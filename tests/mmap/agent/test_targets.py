@@ -1,5 +1,7 @@
 """TD(lambda), unrolls and the loss against closed forms."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,8 @@ from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.learner import unrolled_loss
 from learned_mapping.mmap.agent.network import Atoms, Networks
 from learned_mapping.mmap.agent.replay import FIELDS, Replay, decisions_left, lambda_returns
-from learned_mapping.mmap.observation import WIDTH
+from learned_mapping.mmap.observation import SEEN, WIDTH
+from mmap_games import SMALL
 
 RNG = np.random.default_rng(0)
 REWARD, VALUE = RNG.standard_normal((6, 2)), RNG.standard_normal((6, 2))
@@ -126,3 +129,22 @@ def test_fresh_networks_lose_what_uniform_heads_lose() -> None:
     _, short = unrolled_loss(networks, parameters, replay.batch(np.array([3]), 4))
     assert float(short["policy_loss"]) == pytest.approx((1 + 2 / 4) * np.log(3), rel=1e-5)
     assert parameters["representation"]["first"]["w"].shape == (WIDTH + 6, 8)
+
+
+def test_a_fresh_network_plays_by_the_prior() -> None:
+    """Its policy is what the prices say, and of a position only imagined it knows no prior; catches
+    a prior that is an input alone, and one that is carried along."""
+    networks = Networks(dataclasses.replace(SMALL, priced=True, windows=12), (5, 5, 1))
+    parameters = networks.init(np.random.default_rng(0))
+    seen = np.random.default_rng(1).standard_normal((4, SEEN)).astype(np.float32)
+    state = networks.represent(parameters, seen, np.zeros((4, 3), np.int32))
+    np.testing.assert_allclose(networks.predict(parameters, state).policy, seen[:, -3:], atol=1e-6)
+    after, _ = networks.dynamics(parameters, state, np.zeros(4, np.int32))
+    np.testing.assert_allclose(networks.predict(parameters, after).policy, 0.0, atol=1e-6)
+    without = Networks(SMALL, (5, 5, 1))
+    plain = without.init(np.random.default_rng(0))
+    blind = [
+        without.represent(plain, numbers, np.zeros((4, 3), np.int32))
+        for numbers in (seen, np.where(np.arange(SEEN) < WIDTH, seen, 0.0))
+    ]
+    np.testing.assert_array_equal(blind[0][:, :-3], blind[1][:, :-3])

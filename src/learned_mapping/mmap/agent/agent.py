@@ -13,15 +13,18 @@ from learned_mapping.compiling import compiling
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
 from learned_mapping.mmap.agent.first_game import first_game
+from learned_mapping.mmap.agent.following import Followed
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
+from learned_mapping.mmap.agent.priced_view import priced_view
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
 from learned_mapping.mmap.agent.rounds import Rounds, round_config
 from learned_mapping.mmap.agent.search import Decisions, make_decide
 from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult
 from learned_mapping.mmap.agent.true_search import make_true_decide
-from learned_mapping.mmap.rules.actions import DROP
+from learned_mapping.mmap.rules.actions import DROP, toy_program
+from learned_mapping.mmap.rules.play import PlayedGame
 from learned_mapping.programs.program import Program
 
 RECENT = 500
@@ -53,8 +56,8 @@ COMPILED = (
     "weight_decay",
     "clip",
     "average",
-    "true_dynamics",
     "clone",
+    "priced",
 )
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
 
@@ -63,8 +66,7 @@ COMPILED = (
 def _functions(config: AgentConfig, counts: tuple[int, int, int]):
     """Networks, search, optimiser and update; agents of equal sizes share what is compiled."""
     networks = Networks(config, counts)
-    make = make_true_decide if config.true_dynamics else make_decide
-    return networks, make(networks, config), *make_update(networks, config)
+    return networks, make_decide(networks, config), *make_update(networks, config)
 
 
 COUNTED = (
@@ -144,8 +146,11 @@ class MMapAgent:
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
         compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
         self.networks, self._decide, optimiser, update = _functions(compiled, counts)
+        if config.true_dynamics:
+            self._search_games = make_true_decide(config)
         self.learner = Learner(self.networks, optimiser, update, self.rng, config.drop_start)
         self.replay = Replay(config.replay)
+        self.followed = Followed() if config.follow and config.windows else None
 
     def compile(self) -> None:
         """Runs what is compiled once, so that no budget pays for compiling."""
@@ -154,6 +159,10 @@ class MMapAgent:
         rows.add({name: store.copy() for name, store in rows.fields.items()})
         batch = rows.batch(np.zeros(self.config.batch, np.int64), self.config.unroll)
         self.learner.compile(batch)
+        if self.config.priced:
+            toy = Games(toy_program(), 1)
+            toy.prices = priced_view(toy_program())[1]
+            toy.observe()
         self.play.compile(self.decide)
         self.searches = searches
 
@@ -163,11 +172,12 @@ class MMapAgent:
 
     def decide(self, games: Games, temperature: np.ndarray) -> Decisions:
         """The agent's decisions at positions, by temperatures [G]."""
-        seen, seed = (games.vector, games.ids, games.legal), self._key
         if self.config.true_dynamics:
-            seed = self.seed  # in 64 bits, as everything there
-            seen = (*games.played_on, self.play.to_go, self.play.unit, games.possible_s)
-        decisions = self._decide(self.learner.average, *seen, seed, self.searches, temperature)
+            rng = np.random.default_rng((self.seed, self.searches))
+            self.searches += 1
+            return self._search_games(games, self.play.to_go, self.play.unit, rng, temperature)
+        seen = (games.vector, games.ids, games.legal)
+        decisions = self._decide(self.learner.average, *seen, self._key, self.searches, temperature)
         self.searches += 1
         return Decisions(*(np.asarray(part) for part in decisions))
 
@@ -175,7 +185,11 @@ class MMapAgent:
         """Makes the first best game; with a demonstration the network learns to play like it
         first."""
         self.budget, config = budget, self.config
-        value, actions, to_go = first_game(self.program, config, self.rng)
+        if config.priced:
+            game = self._see_prices()
+            value, actions, to_go = game.value, game.action.astype(np.int64), None
+        else:
+            value, actions, to_go = first_game(self.program, config, self.rng)
         self._offer(actions, value)
         self.play.follow(self.best_actions)
         self.play.begin(self.play.best.to_go if to_go is None else to_go)
@@ -185,6 +199,12 @@ class MMapAgent:
             if budget.spent():
                 break
             self.learner.step(self._batch(1.0))
+
+    def _see_prices(self) -> PlayedGame:
+        """Prices the program; returns the rule's best game."""
+        game, prices = priced_view(self.program)
+        self.play.see(prices)
+        return game
 
     def _start_anew(self) -> None:
         """The next round, whose budget does not pay for what it compiles."""
@@ -214,6 +234,8 @@ class MMapAgent:
         if value <= self.best_found + TOLERANCE:
             return False
         self.best_found, self.best_actions = float(value), np.array(actions, np.int64)
+        if self.config.priced:
+            self.budget.record(value, 0)
         return True
 
     def _renew_demonstration(self) -> None:
@@ -233,11 +255,16 @@ class MMapAgent:
         if chunk is None:
             return None
         self.replay.add(chunk.columns)
+        if self.followed is not None:
+            self.followed.take(chunk.columns, self.best_actions)
         self.decisions += len(chunk.columns["action"])
         self._take_whole(chunk.whole)
         self._take_windows(chunk.windows)
-        if self.config.imitation > 0.0 and (self.iterations + 1) % RENEW == 0:
-            self._renew_demonstration()
+        if (self.iterations + 1) % RENEW == 0:
+            if self.config.imitation > 0.0:
+                self._renew_demonstration()
+            if self.followed is not None:
+                self.followed.renew(self.best_actions)
         self.owed = 0 if self.config.frozen else self.config.reanalyse + self.config.updates
         losses = self._learn(stop)
         self.iterations += 1
@@ -304,11 +331,16 @@ class MMapAgent:
                 self.play.follow(actions)
 
     def _batch(self, imitation: float) -> Batch:
-        """A batch of which this share is the best game."""
-        copied = round(self.config.batch * imitation)
+        """A batch of which this share is the best game, and `AgentConfig.follow` what it does in
+        positions of other games, as far as there is room."""
+        size, followed = self.config.batch, 0
+        copied = round(size * imitation)
+        if self.followed is not None and self.followed.size:
+            followed = min(round(size * self.config.follow), size - copied)
         shares = (
             (getattr(self, "demonstration", None), copied),
-            (self.replay, self.config.batch - copied),
+            (self.followed, followed),
+            (self.replay, size - copied - followed),
         )
         return joined(
             *(s.batch(s.rows(count, self.rng), self.config.unroll) for s, count in shares if count)
@@ -395,6 +427,8 @@ class MMapAgent:
         }
         if self.config.imitation > 0.0:
             arrays |= self.demonstration.arrays("demonstration")
+        if self.followed is not None:
+            arrays |= self.followed.arrays("followed")
         whole = self.best_whole
         if whole is not None:
             arrays |= {"whole.actions": whole.actions, "whole.saved_before": whole.saved_before}
@@ -440,10 +474,14 @@ class MMapAgent:
         self.play.unit, self.play.hot_moves = float(header["unit"]), int(header["hot_moves"])
         if header["own"]:
             self.play.follow_own(arrays["own_actions"])
+        if self.config.priced:
+            self._see_prices()
         self.play.games.restore(arrays, source)
         if self.config.imitation > 0.0:
             self.demonstration = Replay(len(arrays["demonstration.action"]))
             self.demonstration.restore(arrays, "demonstration", source)
+        if self.followed is not None:
+            self.followed.restore(arrays, "followed", source)
         if header["whole"] is not None:
             self.best_whole = WholeGame(
                 *header["whole"], arrays["whole.actions"], arrays["whole.saved_before"]

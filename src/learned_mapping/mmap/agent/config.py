@@ -106,12 +106,17 @@ class AgentConfig:
     `rounds`; 0: never."""
     imitation: float = 0.0
     """Share of a batch that is the best game."""
+    follow: float = 0.0
+    """With windows: share of a batch that is positions of its own games, see `following`."""
     confidence: float = 0.8
     """Policy target of the best game's actions."""
     clone: int = 0
     """Updates on the best game alone, before the first iteration."""
     demonstration: bool = False
     """Whether the best game is greedy-tuned's at first."""
+    priced: bool = False
+    """Whether it sees prices, begins at the game of `searches.priced` with that rule for a prior,
+    and returns the best game it meets by whatever means."""
     frozen: bool = False
     """The control: nothing is learned after the cloning; the policy head plays, or a search in the
     game itself."""
@@ -122,10 +127,8 @@ class AgentConfig:
     own."""
     evaluate_every: int = 100
     """Iterations; 0 leaves it at the end of the training."""
-    jax_games: bool = False
-    """Play on the JAX environment instead of the kernel."""
     true_dynamics: bool = False
-    """The search asks the game itself instead of the learned model; with `jax_games` only."""
+    """The search asks the game itself instead of the learned model; with `frozen` only."""
     iterations: int = 0
     """Iterations after which training ends whatever the budget; 0: none."""
 
@@ -173,6 +176,7 @@ WINDOWS = AgentConfig(
     updates=24,
     replay=131_072,
     imitation=0.1,
+    follow=0.3,
 )
 """The configuration for long ones."""
 PAPER = AgentConfig(
@@ -196,7 +200,6 @@ PAPER = AgentConfig(
     weight_decay=1e-4,
     replay=20_000,
     reanalyse=32,
-    jax_games=True,
     iterations=62_500,
 )
 """Table 6, for programs of every length: 400 simulations, discount .9999, a million steps of Adam
@@ -222,7 +225,7 @@ RANGES: Ranges = {
     **dict.fromkeys(("patience", "clone", "evaluate_every", "iterations"), COUNT),
     **dict.fromkeys(("cold_temperature", "limit", "clip"), POSITIVE),
     **dict.fromkeys(("value_scale", "learning_rate", "weight_decay"), NOT_NEGATIVE),
-    **dict.fromkeys(("discount", "trace", "imitation", "confidence", "average"), SHARE),
+    **dict.fromkeys(("discount", "trace", "imitation", "follow", "confidence", "average"), SHARE),
     "atoms": (2, MOST_WIDE),
     "drop_start": (-1e3, 1e3),
 }
@@ -244,31 +247,29 @@ RULES: tuple[tuple[str, Callable[[AgentConfig], bool], str], ...] = (
     ),
     (
         "backup",
-        lambda c: c.backup or not (c.windows or c.demonstration or c.jax_games),
-        "can be left out of whole games on the kernel only, with no demonstration",
+        lambda c: c.backup or not (c.windows or c.demonstration or c.true_dynamics),
+        "can be left out of whole games only, with no demonstration and no search in the game",
     ),
     (
         "patience",
-        lambda c: (
-            not c.patience
-            or (c.backup and c.potential and not (c.jax_games or c.clone or c.frozen))
-        ),
-        (
-            "starts anew only what learns from scratch, with Drop-backup and potential, on the"
-            " kernel; set it to 0"
-        ),
+        lambda c: not c.patience or (c.backup and c.potential and not (c.clone or c.frozen)),
+        ("starts anew only what learns from scratch, with Drop-backup and potential; set it to 0"),
     ),
-    ("true_dynamics", lambda c: c.jax_games or not c.true_dynamics, "needs jax_games"),
+    (
+        "true_dynamics",
+        lambda c: not c.true_dynamics or (c.frozen and not c.clone and c.simulations > 0),
+        "asks no network: set frozen, clone to 0, and simulations",
+    ),
+    (
+        "priced",
+        lambda c: not c.priced or (c.windows and not c.demonstration),
+        "begins at a game that windows can follow: set windows, and demonstration to false",
+    ),
     ("network", lambda c: c.network in SIZES, f"expected one of {', '.join(SIZES)}, got {{!r}}"),
     (
         "cold_games",
         lambda c: c.cold_games <= c.whole_games,
         "must be no more than the games without windows",
-    ),
-    (
-        "reanalyse",
-        lambda c: c.frozen or not (c.reanalyse and c.true_dynamics),
-        "asks the learned model, which true_dynamics leaves out; set it to 0",
     ),
 )
 """Rules of a configuration: the setting to blame, the condition, and the fault without it, of its
@@ -286,7 +287,8 @@ def config_for(
     """
     if size not in SIZES:
         raise InputError("size", "", f"expected one of {', '.join(SIZES)}, got {size!r}")
-    config = PAPER if size == PAPER_SIZE else WHOLE if num_buffers < LONG else WINDOWS
+    config = WINDOWS if changes.get("priced") or num_buffers >= LONG else WHOLE
+    config = PAPER if size == PAPER_SIZE else config
     if demonstration:
         config = dataclasses.replace(
             config, demonstration=True, clone=400, imitation=0.1, confidence=0.93

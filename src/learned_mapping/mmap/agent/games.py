@@ -14,7 +14,13 @@ import numba
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.observation import WIDTH, observe, tables_of
+from learned_mapping.mmap.agent.priced_view import PricedView, look_at_prices
+from learned_mapping.mmap.observation import (
+    SEEN,
+    WIDTH,
+    observe,
+    tables_of,
+)
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.state import (
@@ -69,11 +75,20 @@ def _observe_all(program, states, tables, vector, ids, legal, cursor, saved_s) -
     for g in range(len(cursor)):
         state = view(states, g)
         game = state.game[0]
-        observe(program, state, tables, vector[g], ids[g])
+        observe(program, state, tables, vector[g, :WIDTH], ids[g])
         for action in range(3):
             over = game.cursor == len(program.buffers)
             legal[g, action] = not over and state.outcomes[action].legal != 0
         cursor[g], saved_s[g] = game.cursor, game.saved_s
+
+
+@numba.njit(cache=True)
+def _look_at_prices(program, states, at, rule, tables, vector) -> None:
+    for g in range(len(vector)):
+        state, out = view(states, g), vector[g, WIDTH:]
+        out[:] = 0.0
+        if state.game[0].cursor < len(program.buffers):
+            look_at_prices(program, state, at, rule, tables.reward_scale, out)
 
 
 @numba.njit(cache=True)
@@ -219,8 +234,10 @@ class Games:
             self.program.possible_saving_s if self.program.possible_saving_s > 0 else 1.0
         )
         self.states = stacked(new_state(self.program), count)
-        self.vector = np.zeros((count, WIDTH), np.float32)
-        """[G, WIDTH] observations of the positions, see `observation`."""
+        self.vector = np.zeros((count, SEEN), np.float32)
+        """[G, SEEN] observations of the positions, see `observation`."""
+        self.prices: PricedView | None = None
+        """The prices that are seen, or none."""
         self.ids = np.zeros((count, 3), np.int32)
         """[G, 3]: buffer, tensor, alias group + 1."""
         self.legal = np.zeros((count, 3), bool)
@@ -260,6 +277,8 @@ class Games:
             self.cursor,
             self._saved_s,
         )
+        if self.prices is not None:
+            _look_at_prices(self.program, self.states, *self.prices, self.tables, self.vector)
 
     def step(self, actions: np.ndarray) -> None:
         """Makes legal decisions [G]; -1 lets a game stand."""

@@ -21,7 +21,7 @@ NAMES = ("buffer", "tensor", "group")
 def represent(
     config: AgentConfig, counts: tuple[int, int, int], vector: jax.Array, ids: jax.Array
 ) -> jax.Array:
-    """[N, latent] from observations [N, WIDTH] and ids [N, 3]."""
+    """[N, latent] from what is looked at [N, width of `Networks`] and ids [N, 3]."""
     named = zip(NAMES, counts, ids.T) if config.ids else ()
     embedded = [
         embedding(index, count, config.id_width, name=f"{name}_id") for name, count, index in named

@@ -3,7 +3,9 @@ configuration names.
 
 The program is fixed, so buffers, tensors and alias groups have embeddings of their own (Fig. 4's
 "embedding layers"). The layers are in `light_network` and `paper_network`; a state is an array that
-nobody else looks into.
+nobody else looks into. Behind the latent numbers it keeps the prior, the last numbers of the
+observation, which are 0 without prices: the policy is the network's correction to it. No action
+that is only imagined has a prior.
 """
 
 import functools
@@ -17,8 +19,8 @@ import numpy as np
 from learned_mapping.learning.networks import draw_parameters
 from learned_mapping.mmap.agent import light_network, paper_network
 from learned_mapping.mmap.agent.config import PAPER_SIZE, AgentConfig
-from learned_mapping.mmap.observation import WIDTH
-from learned_mapping.mmap.rules.actions import DROP
+from learned_mapping.mmap.observation import SEEN, WIDTH
+from learned_mapping.mmap.rules.actions import DROP, NUM_ACTIONS
 
 Parameters = dict[str, Any]
 FAINT = 14.0
@@ -79,6 +81,8 @@ class Networks:
 
     def __init__(self, config: AgentConfig, counts: tuple[int, int, int]):
         self.config, self.counts = config, counts
+        self.width = SEEN if config.priced else WIDTH
+        """Numbers of the observation that are looked at."""
         self.atoms = Atoms(config.limit, config.atoms, config.log_values)
         size, start = (
             paper_network if config.network == PAPER_SIZE else light_network,
@@ -101,7 +105,7 @@ class Networks:
             latent, one = jnp.zeros((1, self.config.latent)), jnp.zeros(1, jnp.int32)
             return {
                 "representation": self._represent.init(
-                    key, jnp.zeros((1, WIDTH)), jnp.zeros((1, 3), jnp.int32)
+                    key, jnp.zeros((1, self.width)), jnp.zeros((1, 3), jnp.int32)
                 ),
                 "dynamics": self._dynamics.init(key, latent, one),
                 "prediction": self._predict.init(key, latent),
@@ -113,15 +117,21 @@ class Networks:
         return parameters
 
     def represent(self, parameters: Parameters, vector: jax.Array, ids: jax.Array) -> jax.Array:
-        """[N, latent] from observations [N, WIDTH] and ids [N, 3]."""
-        return self._represent.apply(parameters["representation"], vector, ids)
+        """The states of observations [N, SEEN] and ids [N, 3]."""
+        seen = vector[:, : self.width]
+        latent = self._represent.apply(parameters["representation"], seen, ids)
+        return jnp.concatenate([latent, vector[:, -NUM_ACTIONS:]], axis=-1)
 
     def dynamics(
         self, parameters: Parameters, state: jax.Array, action: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """The next latent [N, latent] and reward logits [N, atoms] after actions [N]."""
-        return self._dynamics.apply(parameters["dynamics"], state, action)
+        """The next states and reward logits [N, atoms] after actions [N]."""
+        latent = state[:, :-NUM_ACTIONS]
+        latent, reward = self._dynamics.apply(parameters["dynamics"], latent, action)
+        return jnp.pad(latent, ((0, 0), (0, NUM_ACTIONS))), reward
 
     def predict(self, parameters: Parameters, state: jax.Array) -> Prediction:
-        """Policy and value of latents [N, latent]."""
-        return Prediction(*self._predict.apply(parameters["prediction"], state))
+        """Policy and value of states."""
+        latent, prior = state[:, :-NUM_ACTIONS], state[:, -NUM_ACTIONS:]
+        policy, value = self._predict.apply(parameters["prediction"], latent)
+        return Prediction(policy + prior, value)

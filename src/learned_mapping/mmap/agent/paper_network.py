@@ -32,11 +32,14 @@ channels."""
 def represent(
     config: AgentConfig, counts: tuple[int, int, int], vector: jax.Array, ids: jax.Array
 ) -> jax.Array:
-    """[N, latent] from observations [N, WIDTH] and ids [N, 3]."""
-    parts = dict(zip(PARTS, jnp.split(vector, np.cumsum(list(PARTS.values()))[:-1], axis=-1)))
+    """[N, latent] from what is looked at [N, width of `Networks`] and ids [N, 3]."""
+    names = [*PARTS, "prices"] if config.priced else [*PARTS]
+    parts = dict(
+        zip(names, jnp.split(vector, np.cumsum([*PARTS.values()])[: len(names) - 1], axis=-1))
+    )
     features = [_picture(config, memory_image(parts["map"], parts["profile"]))]
     features += [
-        hk.Linear(config.id_width, name=name)(parts[name]) for name in PARTS if name not in IMAGE
+        hk.Linear(config.id_width, name=name)(parts[name]) for name in parts if name not in IMAGE
     ]
     named = zip(NAMES, counts, ids.T) if config.ids else ()
     features += [

@@ -17,7 +17,6 @@ import optax
 
 from learned_mapping.compiling import compiling
 from learned_mapping.mmap import env
-from learned_mapping.mmap.agent.env_games import chosen
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.observation import WIDTH
 from learned_mapping.mmap.searches.search import Search
@@ -168,6 +167,13 @@ def updates(
         return (parameters, memory, games, key, best), (mean, ended)
 
     return jax.lax.scan(update, state, None, count)
+
+
+def chosen(which: jax.Array, yes: env.EnvState, no: env.EnvState) -> env.EnvState:
+    """The G states, each of the one kind or the other; which [G] bool."""
+    return jax.tree.map(
+        lambda a, b: jnp.where(which.reshape(-1, *[1] * (b.ndim - 1)), a, b), yes, no
+    )
 
 
 def actions_of(best: tuple[jax.Array, jax.Array]) -> np.ndarray:

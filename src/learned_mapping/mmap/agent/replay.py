@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.observation import WIDTH
+from learned_mapping.mmap.observation import SEEN
 
 FIELDS = {
-    "vector": ((WIDTH,), np.float16),
+    "vector": ((SEEN,), np.float16),
     "ids": ((3,), np.int32),
     "legal": ((3,), bool),
     "action": ((), np.int8),
@@ -26,7 +26,7 @@ many decisions of its chunk follow."""
 class Batch(NamedTuple):
     """N samples and what followed them, K steps."""
 
-    vector: np.ndarray  # [N, WIDTH] float16.
+    vector: np.ndarray  # [N, SEEN] float16.
     ids: np.ndarray  # [N, 3].
     action: np.ndarray  # [N, K + 1] int8.
     policy: np.ndarray  # [N, K + 1, 3].

@@ -131,7 +131,7 @@ def make_policy(networks: Networks, config: AgentConfig, recurrent):
 
 
 def make_decide(networks: Networks, config: AgentConfig):
-    """(parameters, vector [N, WIDTH], ids [N, 3], legal [N, 3], seed, count, temperature [N]) ->
+    """(parameters, vector [N, SEEN], ids [N, 3], legal [N, 3], seed, count, temperature [N]) ->
     `Decisions`; compiled, and a function of its arguments alone."""
     policy = make_policy(networks, config, model(networks, config))
 
@@ -145,7 +145,7 @@ def make_decide(networks: Networks, config: AgentConfig):
 
 
 def make_search(networks: Networks, config: AgentConfig):
-    """(parameters, vector [N, WIDTH], ids [N, 3], legal [N, 3], key) -> mctx's output with the
+    """(parameters, vector [N, SEEN], ids [N, 3], legal [N, 3], key) -> mctx's output with the
     tree, and the policy head's logits [N, 3]; compiled, for a look inside."""
     search = make_tree_search(config, model(networks, config))
 

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from learned_mapping.mmap.agent.config import AgentConfig
-from learned_mapping.mmap.agent.env_games import EnvGames
 from learned_mapping.mmap.agent.games import Games, Guide
+from learned_mapping.mmap.agent.priced_view import PricedView
 from learned_mapping.mmap.agent.replay import Replay, decisions_left, lambda_returns
 from learned_mapping.mmap.agent.search import Decisions
 from learned_mapping.mmap.rules.actions import NEAREST
@@ -68,7 +68,8 @@ class WindowResult(NamedTuple):
 class Chunk(NamedTuple):
     """The yield of an iteration of self-play."""
 
-    columns: dict[str, np.ndarray]  # Fields of `replay.FIELDS`.
+    # Fields of `replay.FIELDS`; and ``own``, whether it is a position of the agent's own games.
+    columns: dict[str, np.ndarray]
     whole: list[WholeGame]
     windows: list[WindowResult]  # Those better than the best game, best first.
     equal: float  # Share of the windows that end like the best game; 0 without windows.
@@ -88,7 +89,7 @@ class SelfPlay:
     they go on."""
 
     def __init__(self, program: Program, config: AgentConfig):
-        make = EnvGames if config.jax_games else functools.partial(Games, backup=config.backup)
+        make = functools.partial(Games, backup=config.backup)
         self.config = config
         self.games, self.evaluation = (
             make(program, config.whole_games),
@@ -113,13 +114,16 @@ class SelfPlay:
         """Runs what is compiled once, decisions too."""
         for games in filter(None, (self.games, self.windows, self.evaluation)):
             decide(games, np.ones(len(games), np.float32))
-            if self.config.jax_games:
-                games.compile(windows=games is self.windows)
             games.step(np.full(len(games), -1))
         self.single.start_at(self.best, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.single.end_like(self.best, np.zeros(1, np.int64), 0)
         self.single.restart([0])
         Game(self.single.program).play_random(np.random.default_rng(0))
+
+    def see(self, prices: PricedView) -> None:
+        """All games see these prices from now on."""
+        for games in (self.games, self.evaluation, self.single, self.windows):
+            games.prices = prices
 
     def follow(self, actions: np.ndarray) -> None:
         """Takes a game by its actions [B] for the best one; beside windows games shall now get what
@@ -343,8 +347,8 @@ class SelfPlay:
         return float(same.mean())
 
     def _chunk(self, parts: Sequence[Played], finished, better, equal: float) -> Chunk:
-        config, columns, errors = self.config, [], []
-        for rows, bootstrap in parts:
+        config, columns, errors, own = self.config, [], [], []
+        for part, (rows, bootstrap) in enumerate(parts):
             active, ended = rows["active"], rows["ended"]
             target = lambda_returns(
                 rows["reward"],
@@ -357,6 +361,10 @@ class SelfPlay:
             )
             left = np.minimum(decisions_left(ended, active), np.iinfo(np.int16).max)
             kept = active.T.reshape(-1)
+            of_own = np.full(active.shape, part == 0)
+            if part == 1 and self.own_guide is not None:
+                of_own[:, config.windows - config.own_windows :] = True
+            own.append(of_own.T.reshape(-1)[kept])
             columns.append({
                 name: np.swapaxes(value, 0, 1).reshape(-1, *value.shape[2:])[kept]
                 for name, value in (rows | {"target": target, "left": left}).items()
@@ -364,6 +372,7 @@ class SelfPlay:
             })  # fmt: skip
             errors.append(np.abs(rows["network_value"] - target)[active])
         columns = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
+        columns["own"] = np.concatenate(own)
         policy = columns["policy"]
         entropy = -np.sum(policy * np.log(policy + 1e-20), axis=-1)
         error = float(np.concatenate(errors).mean()) / self.unit

@@ -86,8 +86,8 @@ def solve(
         "evaluation_s": agent.evaluation_s,
     }
     actions = agent.best_actions
-    if agent.best_whole is not None:
+    if agent.best_whole is not None and not config.priced:
         actions = agent.best_whole.actions
-    elif evaluate:
+    elif evaluate and not config.priced:
         actions = agent.play.evaluation.played(int(np.argmax(agent.play.evaluation.saved)))
     return result_of(program, actions, budget, metrics, tuple(curve.rows), agent.stages)

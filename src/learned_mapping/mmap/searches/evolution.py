@@ -17,6 +17,7 @@ from learned_mapping.mmap.searches.search import Search
 PAIRS = 4
 """Antithetic pairs per generation: the population is twice that. This and what follows was chosen
 on synthetic programs and on programs that stand in no table."""
+MANY_PAIRS = 32  # Of a population of 64.
 
 
 def evolve(
@@ -27,6 +28,7 @@ def evolve(
     *,
     sigma: float,
     learning_rate: float,
+    pairs: int = PAIRS,
 ) -> None:
     """Runs evolution until the budget is spent.
 
@@ -36,21 +38,22 @@ def evolve(
       search: where the games are counted; its budget ends the search.
       sigma: standard deviation of the noise.
       learning_rate: of Adam, in units of sigma.
+      pairs: antithetic pairs per generation.
     """
     mean = start.copy()
     moment, scale = np.zeros_like(mean), np.zeros_like(mean)
     generation = 0
     while not search.budget.spent():
         generation += 1
-        noise = rng.standard_normal((PAIRS, *mean.shape))
-        values = np.full((PAIRS, 2), -np.inf)
-        for i in range(PAIRS):
+        noise = rng.standard_normal((pairs, *mean.shape))
+        values = np.full((pairs, 2), -np.inf)
+        for i in range(pairs):
             for j, sign in enumerate((1.0, -1.0)):
                 values[i, j] = evaluate(mean + sign * sigma * noise[i])
                 if search.budget.spent():
                     return
         shaped = centred_ranks(values)
-        gradient = np.tensordot(shaped[:, 0] - shaped[:, 1], noise, axes=1) / PAIRS
+        gradient = np.tensordot(shaped[:, 0] - shaped[:, 1], noise, axes=1) / pairs
         moment = 0.9 * moment + 0.1 * gradient
         scale = 0.999 * scale + 0.001 * gradient**2
         step = moment / (1 - 0.9**generation) / (np.sqrt(scale / (1 - 0.999**generation)) + 1e-8)
@@ -65,10 +68,18 @@ def centred_ranks(values: np.ndarray) -> np.ndarray:
     return ((rankdata(values) - 1.0) / (values.size - 1) - 0.5).reshape(values.shape)
 
 
-def evolution_logits(search: Search, rng: np.random.Generator) -> None:
+def evolution_logits(search: Search, rng: np.random.Generator, pairs: int = PAIRS) -> None:
     """Evolution over one preference per buffer and action, from nothing."""
     start = np.zeros((search.program.num_buffers, 3))
-    evolve(search.play_preferences, start, search, rng, sigma=1.0, learning_rate=0.15)
+    evolve(
+        search.play_preferences,
+        start,
+        search,
+        rng,
+        sigma=1.0,
+        learning_rate=0.15,
+        pairs=pairs,
+    )
 
 
 def evolution_policy(search: Search, rng: np.random.Generator) -> None:

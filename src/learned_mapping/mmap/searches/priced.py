@@ -158,16 +158,24 @@ def value_s(program, state, at: Priced, rule: Rule, gain_s: float, action: int) 
 
 
 @numba.njit(cache=True)
-def choose(program, state, at: Priced, rule: Rule) -> int:
-    """The legal action of highest value on the evaluated buffer."""
+def gains_s(program, state, at: Priced) -> tuple[float, float]:
+    """What the evaluated buffer saves beside those placed, and beside those planned too; each with
+    its alias group's payment."""
     b, uses = state.game[0].cursor, at.prices.uses
     t = program.buffers[b].instruction
     placed = rest = state.steps[t].placed
     for k in range(b + 1, program.first_buffer[t + 1]):
         if program.buffers[k].bit >= 0 and uses[k].placings >= HALF:
             rest |= 1 << program.buffers[k].bit
-    gain_s = rule.now * kernel.benefit_s(program, b, placed)
-    gain_s += (1.0 - rule.now) * kernel.benefit_s(program, b, rest) + uses[b].pay_s
+    now_s = kernel.benefit_s(program, b, placed) + uses[b].pay_s
+    return now_s, kernel.benefit_s(program, b, rest) + uses[b].pay_s
+
+
+@numba.njit(cache=True)
+def choose(program, state, at: Priced, rule: Rule) -> int:
+    """The legal action of highest value on the evaluated buffer."""
+    now_s, rest_s = gains_s(program, state, at)
+    gain_s = rule.now * now_s + (1.0 - rule.now) * rest_s
     best, best_s = NONE, 0.0
     for action in range(3):
         if state.outcomes[action].legal != 0:
@@ -197,18 +205,25 @@ def priced_at(program: ProgramArrays, goal: float) -> Priced:
     return Priced(prices, stays, after)
 
 
-def priced(search: Search, share: float = 1.0) -> None:
+def at_scale(program: ProgramArrays, at: Priced, rule: Rule) -> Priced:
+    """The same, its sums and values at the scales of a rule."""
+    scale = np.array([[rule.memory], [rule.copies], [rule.copies]])
+    at.prices.sums_s[:, 1:] = np.cumsum(scale * at.prices.price_s, axis=1)
+    lagrangian.look_ahead(program, at.prices.uses, at.prices.sums_s)
+    return at
+
+
+def priced(search: Search, share: float = 1.0) -> Rule:
     """The best of the games of a few rules, then of those that differ from the best in one number,
-    by steps that halve when nothing helps. Stops after `GAMES`, or this share of the budget."""
+    by steps that halve when nothing helps; returns the best rule. Stops after `GAMES`, or this
+    share of the budget."""
     program, values = search.game.program, dict[Rule, float]()
     priced_once = functools.cache(functools.partial(priced_at, program))
 
     def better(best: Rule, rule: Rule) -> Rule:
         if values and (rule in values or len(values) >= GAMES or search.budget.spent(share)):
             return best
-        at, scale = priced_once(rule.goal), np.array([[rule.memory], [rule.copies], [rule.copies]])
-        at.prices.sums_s[:, 1:] = np.cumsum(scale * at.prices.price_s, axis=1)
-        lagrangian.look_ahead(program, at.prices.uses, at.prices.sums_s)
+        at = at_scale(program, priced_once(rule.goal), rule)
         play_priced(program, search.game.state, at, rule)
         values[rule] = search.finish()
         return rule if values[rule] > values[best] else best
@@ -221,3 +236,4 @@ def priced(search: Search, share: float = 1.0) -> None:
             number = round(number * float(np.exp(way * getattr(FACTOR, name))), 3)
             best = better(best, best._replace(**{name: number}))
         step = step if best != before else step / 2.0
+    return best

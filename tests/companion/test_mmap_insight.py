@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from learned_mapping.learning.loop import Log, train
-from learned_mapping.mmap.agent import inside
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
 from learned_mapping.mmap.agent.games import Guide
 from learned_mapping.mmap.rules.actions import NUM_ACTIONS
+from learned_mapping_companion.mmap import insight
 from mmap_games import SMALL, hard_program
 
 
@@ -23,14 +23,14 @@ def agent() -> MMapAgent:
 
 
 @pytest.fixture(scope="module")
-def along(agent) -> inside.Along:
-    return inside.along_best(agent)
+def along(agent) -> insight.Along:
+    return insight.along_best(agent)
 
 
 def test_exact_outcomes_are_those_of_the_game_with_one_action_changed(agent, along):
     """Would catch a deviation at another buffer, units taken for shares, and the best game's own
     action listed."""
-    actual = inside.outcomes(agent, along)
+    actual = insight.outcomes(agent, along)
     other = Guide(agent.program)
     assert len(actual) > 20 and len({(item["buffer"], item["action"]) for item in actual}) == len(
         actual
@@ -43,10 +43,10 @@ def test_exact_outcomes_are_those_of_the_game_with_one_action_changed(agent, alo
         assert item["exact"] == pytest.approx(
             agent.play.unit * (value - along.guide.saved[-1]), abs=1e-6
         )
-    told = inside.compared(actual)
+    told = insight.compared(actual)
     assert told["alternatives"] == len(actual)
     assert sum(told[f"share_{name}"] for name in ("gain", "same", "cost")) == pytest.approx(1.0)
-    perfect = inside.compared(
+    perfect = insight.compared(
         [{**item, "q": item["exact"], "logit": -item["exact"]} for item in actual]
     )
     assert perfect["rank_correlation"] == pytest.approx(1.0) == -perfect["logit_rank_correlation"]
@@ -54,7 +54,7 @@ def test_exact_outcomes_are_those_of_the_game_with_one_action_changed(agent, alo
 
 
 def test_imagined_rewards_stand_beside_those_of_the_game(agent, along):
-    steps = inside.unroll(agent, along, 3)
+    steps = insight.unroll(agent, along, 3)
     reward = along.game.fields["reward"]
     for k, item in enumerate(steps):
         true = np.array(item["pairs"])[:, 0]
@@ -67,7 +67,7 @@ def test_imagined_rewards_stand_beside_those_of_the_game(agent, along):
 
 
 def test_the_tree_is_that_of_one_search(agent, along):
-    tree = inside.searched(agent, along)
+    tree = insight.searched(agent, along)
     nodes = tree["nodes"]
     assert nodes[0]["visits"] == SMALL.simulations + 1 == len(nodes)
     for n, node in enumerate(nodes):
@@ -81,7 +81,7 @@ def test_the_tree_is_that_of_one_search(agent, along):
 
 @pytest.mark.slow
 def test_whole_games_with_the_search_and_without(agent):
-    actual, actions = inside.played(agent, 6, 0.25)
+    actual, actions = insight.played(agent, 6, 0.25)
     assert {name: len(values) for name, values in actual.items()} == {
         "search": 6,
         "more": 6,
@@ -91,5 +91,5 @@ def test_whole_games_with_the_search_and_without(agent):
         len({tuple(values) for values in actual.values()}) == 3
         and max(map(max, actual.values())) <= 1.0
     )
-    assert actual == inside.played(agent, 6, 0.25)[0]
-    assert inside.along(agent, actions).guide.saved[-1] == pytest.approx(actual["head"][0])
+    assert actual == insight.played(agent, 6, 0.25)[0]
+    assert insight.along(agent, actions).guide.saved[-1] == pytest.approx(actual["head"][0])
