@@ -1,5 +1,5 @@
-"""Puts the trained networks of ``data/checkpoints`` into the wheel; everything else is in
-pyproject.toml."""
+"""Puts the trained networks and the programs of MMapBench, which lie in ``data``, into the wheel;
+everything else is in pyproject.toml."""
 
 import shutil
 from pathlib import Path
@@ -7,28 +7,29 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-CHECKPOINTS = Path(__file__).parent / "data" / "checkpoints"
+DATA = Path(__file__).parent / "data"
 
 
-class WithNetworks(build_py):
-    """Copies them below the package as ``networks``, but for an editable install, which reads them
-    where they are."""
+class WithData(build_py):
+    """Copies them below the package as ``networks`` and ``bench``, but for an editable install,
+    which reads them where they are."""
 
     def run(self) -> None:
         super().run()
         if self.editable_mode:
             return
-        for file in CHECKPOINTS.glob("*/*"):
+        for file in (DATA / "checkpoints").glob("*/*"):
             if file.suffix in (".npz", ".json"):
-                target = (
-                    Path(self.build_lib)
-                    / "learned_mapping"
-                    / "networks"
-                    / file.parent.name
-                    / file.name
-                )
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, target)
+                self.bring(file, f"networks/{file.parent.name}")
+        self.bring(DATA / "bench" / "table.json", "bench")
+        for file in (DATA / "compiled").glob("*.json.gz"):
+            if not file.name.endswith(".mapping.json.gz"):
+                self.bring(file, "bench")
+
+    def bring(self, file: Path, folder: str) -> None:
+        target = Path(self.build_lib) / "learned_mapping" / folder / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
 
 
-setup(cmdclass={"build_py": WithNetworks})
+setup(cmdclass={"build_py": WithData})

@@ -86,6 +86,28 @@ SCHEDULE: dict[str, Any] = {
         {"op": "d"},
     ],
 }
+MACHINE: dict[str, Any] = {
+    "schema": "learned-mapping/machine/1",
+    "name": "slow",
+    "source": "a guess",
+    "devices": [
+        {
+            "count": 2,
+            "flop_per_s": 1e6,
+            "memory_bytes": 1e9,
+            "memory_bytes_per_s": 512e9,
+            "op_overhead_s": 0,
+            "fast_memory": {"bytes": 2048, "bytes_per_s": 1e12, "copy_bytes_per_s": 1e9},
+        }
+    ],
+    "links": {
+        "topology": "row",
+        "bytes_per_s": 32e9,
+        "latency_s": 1e-6,
+        "transfers": "queued",
+    },
+}
+SLOW = json.dumps(MACHINE)
 COSTGRAPH = """node { name: "a" id: 0 compute_cost: 5 output_info { size: 1024 } }
 node { name: "b" id: 1 compute_cost: 7 input_info { preceding_node: 0 preceding_port: 0 } output_info { size: 64 } }
 node { name: "c" id: 2 compute_cost: 7 control_input: 1 is_final: true }
@@ -96,6 +118,7 @@ VALID = {
     "mapping": MAPPING,
     "partition": PARTITION,
     "schedule": SCHEDULE,
+    "machine": MACHINE,
 }
 
 
@@ -135,6 +158,11 @@ def command(kind: str, path: Path, folder: Path) -> list[str]:
             "1",
             "--out",
             str(folder / "out.json"),
+        ]
+    if kind == "machine":
+        return [
+            *("solve", "mcm", str(folder / "graph.json"), "--machine", str(path)),
+            *("--method", "greedy-careful", "--out", str(folder / "out.json")),
         ]
     paper = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}[kind]
     return [

@@ -52,6 +52,15 @@ def hard_program(seed: int, num_buffers: int | None = None) -> Program:
     )
 
 
+def dead_end_program(seed: int) -> Program:
+    """Nearly all buffers in alias groups, and little memory: seeds 2, 3 and 24 meet dead ends in
+    random play."""
+    sizes = {"alias_fraction": 0.9, "parameter_fraction": 0.3, "fast_fraction": 0.1}
+    return random_program(
+        np.random.default_rng(seed), 120, **sizes, copy_ratio=0.5, compute_bound=0.5
+    )
+
+
 def awkward_program(rng: np.random.Generator) -> Program:
     """A small valid program with what real ones rarely have: alias groups over unrelated buffers of
     equal size, empty tensors, tensors larger than the fast memory, idle steps, several outputs,
@@ -147,18 +156,7 @@ def games(program: Program, seed: int) -> list[PlayedGame]:
 
 def stacked(programs: Sequence[Program]) -> env.EnvProgram:
     """Programs padded to one shape, along a leading axis; inside `env.exact`."""
-
-    def pad(name: str, leaves: list[np.ndarray]) -> jax.Array:
-        shape = np.max([leaf.shape for leaf in leaves], axis=0)
-        padded = np.full((len(leaves), *shape), -1 if name == "updated" else 0, leaves[0].dtype)
-        for i, leaf in enumerate(leaves):
-            padded[(i, *map(slice, leaf.shape))] = leaf
-        return jnp.asarray(padded)
-
-    columns = zip(*(jax.device_get(env.env_program(program)) for program in programs))
-    return env.EnvProgram(
-        *(pad(name, list(leaves)) for name, leaves in zip(env.EnvProgram._fields, columns))
-    )
+    return env.padded([env.env_program(program) for program in programs])
 
 
 def store_compiled(folder: Path, found: dict[str, tuple[Program, Mapping]]) -> None:

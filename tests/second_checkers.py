@@ -148,6 +148,11 @@ def partition_costs(
         {int(op): i for i, op in enumerate(graph.topological_order)},
     )
     slowest, most = Fraction(0), 0
+
+    def rate(name: str, chip: int) -> Fraction:
+        number = getattr(package, name)
+        return Fraction(number[chip] if isinstance(number, tuple) else number)
+
     for chip in range(package.chips):
         mine = [op for op in range(graph.num_ops) if f[op] == chip]
         seconds, held = Fraction(0), sum(int(graph.op_weight_bytes[op]) for op in mine)
@@ -158,8 +163,9 @@ def partition_costs(
                 [int(v) for v in graph.consumers(tensor)],
             )
             far = max([f[home], *(f[v] for v in users)])
-            crossed = (f[home] <= chip - 1 < far) + (f[home] <= chip < far)
-            seconds += crossed * Fraction(size) / Fraction(package.link_bytes_per_s)
+            for link in (chip - 1, chip):
+                if f[home] <= link < far:
+                    seconds += Fraction(size) / rate("link_bytes_per_s", link)
             here = [position[v] for v in users if f[v] == chip]
             if f[home] == chip:
                 leaves = any(f[v] != chip for v in users) or bool(graph.tensor_is_output[tensor])
@@ -179,12 +185,10 @@ def partition_costs(
                 for b, producer in zip(graph.tensor_bytes, graph.tensor_producer)
                 if producer == op
             )
-            streaming = Fraction(read + result) / Fraction(package.sram_bytes_per_s)
-            streaming += Fraction(int(graph.op_weight_bytes[op])) / Fraction(
-                package.weight_bytes_per_s
-            )
-            busy = max(Fraction(float(graph.op_flop[op])) / Fraction(package.flop_per_s), streaming)
-            overhead = Fraction(package.op_overhead_s)
+            streaming = Fraction(read + result) / rate("sram_bytes_per_s", chip)
+            streaming += Fraction(int(graph.op_weight_bytes[op])) / rate("weight_bytes_per_s", chip)
+            busy = max(Fraction(float(graph.op_flop[op])) / rate("flop_per_s", chip), streaming)
+            overhead = rate("op_overhead_s", chip)
             if graph.op_seconds is not None:
                 seconds += Fraction(float(graph.op_seconds[op]))
             elif graph.op_kinds[op] != "input":

@@ -27,6 +27,7 @@ FLOORS = (
     ("hardware",),
     ("learning",),
     ("mmap", "mcm", "regal"),
+    ("auto",),
     ("gym",),
     ("cli",),
 )

@@ -132,15 +132,15 @@ MISSING = [
 good = json.dumps(GRAPH)
 RAW_FAULTS = [
     ("graph", good[:-30].encode(), "line 1 column"),
-    ("graph", b"", "line 1 column"),
-    ("graph", b"\xff\xfe" + good.encode(), "byte 0"),
+    ("graph", b"", "is empty"),
+    ("graph", b"\xff\xfe" + good.encode(), "UTF-16"),
     ("graph", b"[" * 200_000, "nested"),
     ("graph", good.replace('"flop": 0', '"flop": NaN').encode(), "NaN"),
     ("graph", good.replace('"flop": 0', '"flop": Infinity').encode(), "Infinity"),
     ("graph", good.replace('"flop": 0', '"flop": 1e999').encode(), "1e999"),
     ("graph", good.replace('"flop": 0', '"flop": ' + "9" * 5000).encode(), "5000 digits"),
     ("graph", good.replace('"flop": 0', '"flop": 0, "flop": 1').encode(), "twice"),
-    ("graph", b"\x80\x04\x95\x0c\x00\x00\x00", "byte 0"),  # a pickle
+    ("graph", b"\x80\x04\x95\x0c\x00\x00\x00", "never opened"),  # a pickle
     (
         "graph",
         json.dumps(GRAPH | {"metadata": {"a": json.loads("[" * 40 + "]" * 40)}}).encode(),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from by_hand import chain_edges, hand_graph
-from cli_files import GRAPH, MAPPING, PROGRAM, edited, run
+from cli_files import GRAPH, MAPPING, PROGRAM, SLOW, edited, run
 from learned_mapping.mcm import draw as chips
 from learned_mapping.mcm.partition import make_partition, partition_to_json
 from learned_mapping.programs.formats import write_graph
@@ -76,10 +76,8 @@ def test_a_picture_shows_the_hardware_that_its_solution_was_made_for(folder, cap
             "picture",
             lambda *given, draw=module.picture: shown.append(given) or draw(*given),
         )
-    (folder / "slow.json").write_text(
-        '{"schema": "learned-mapping/package/1", "chips": 2, "flop_per_s": 1e6}'
-    )
-    for paper, options in (("mcm", ["--package", "slow.json"]), ("regal", ["--transfers", "free"])):
+    (folder / "slow.json").write_text(SLOW)
+    for paper, options in (("mcm", ["--machine", "slow.json"]), ("regal", ["--transfers", "free"])):
         method = {"mcm": "greedy-careful", "regal": "list-scheduler"}[paper]
         assert (
             run(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cli_files import GRAPH, PARTITION, answer, refusal, run
+from cli_files import GRAPH, PARTITION, SLOW, answer, run
 from learned_mapping.budget import Budget
 from learned_mapping.problem import problem
 from learned_mapping.programs.formats import read_graph
@@ -130,11 +130,9 @@ def test_a_start_is_for_the_analytical_model(capsys, folder, hardware):
 
 
 @pytest.mark.parametrize("hardware", ["analytical", "silicon"])
-def test_a_package_of_ones_own(capsys, folder, hardware):
+def test_a_machine_of_ones_own(capsys, folder, hardware):
     """Catches a file that is read and not used, and a judge who forgets it."""
-    (folder / "slow.json").write_text(
-        '{"schema": "learned-mapping/package/1", "chips": 2, "flop_per_s": 1e6}'
-    )
+    (folder / "slow.json").write_text(SLOW)
     arguments = [
         "graph.json",
         "--method",
@@ -146,36 +144,7 @@ def test_a_package_of_ones_own(capsys, folder, hardware):
         "p.json",
     ]
     costs = []
-    for chosen in (["--chips", "2"], ["--package", "slow.json"]):
+    for chosen in (["--chips", "2"], ["--machine", "slow.json"]):
         costs.append(answer(capsys, "solve", "mcm", *arguments, *chosen)["costs"])
     assert costs[1]["runtime_s"] > 10 * costs[0]["runtime_s"]
     assert answer(capsys, "check", "graph.json", "p.json", "--json")["costs"] == costs[1]
-
-
-@pytest.mark.parametrize(
-    ("package", "options", "said"),
-    [
-        ({"chips": 0}, [], "chips"),
-        ({"flops": 1}, [], "flops"),
-        ({"link_bytes_per_s": 0}, [], "link_bytes_per_s"),
-        ({"schema": "learned-mapping/graph/1"}, [], "schema"),
-        ({"op_overhead_s": "fast"}, [], "op_overhead_s"),
-        ({"chips": 2}, ["--chips", "3"], "--chips"),
-        ({"chips": 2}, ["--method", "magic", "--hardware", "silicon"], "class-search"),
-    ],
-)
-def test_a_package_that_cannot_be_is_named(capsys, folder, package, options, said):
-    """Also chips said twice, and an unknown method."""
-    (folder / "odd.json").write_text(json.dumps({"schema": "learned-mapping/package/1"} | package))
-    arguments = [
-        "graph.json",
-        "--method",
-        "greedy-careful",
-        "--package",
-        "odd.json",
-        "--out",
-        "p.json",
-        *options,
-    ]
-    line = refusal(capsys, "solve", "mcm", *arguments)
-    assert said in line and (options or "odd.json" in line) and not (folder / "p.json").exists()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from by_hand import chain_edges, hand_graph
-from cli_files import PARTITION, PROGRAM, answer, one_line, refusal, run
+from cli_files import PARTITION, PROGRAM, SLOW, answer, one_line, refusal, run
 from learned_mapping.cli import solutions
 from learned_mapping.cli.solutions import _proved
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
@@ -226,14 +226,12 @@ def chain(n):
 
 
 def test_no_output_takes_the_place_of_an_input(folder, capsys):
-    """The package was written over by the partition."""
-    (folder / "package.json").write_text(
-        text := '{"schema": "learned-mapping/package/1", "chips": 2}'
-    )
-    options = ["--package", "package.json", "--out", "package.json"]
+    """The machine was written over by the partition."""
+    (folder / "machine.json").write_text(SLOW)
+    options = ["--machine", "machine.json", "--out", "machine.json"]
     options += ["--method", "greedy-careful"]
     assert "would overwrite" in refusal(capsys, "solve", "mcm", "graph.json", *options)
-    assert (folder / "package.json").read_text() == text
+    assert (folder / "machine.json").read_text() == SLOW
 
 
 @pytest.mark.parametrize("method", ["random", "evolution-logits", "evolution-policy"])

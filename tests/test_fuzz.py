@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from cli_files import COSTGRAPH, VALID, command
 from learned_mapping.cli import main
+from learned_mapping.cli.parser import make_parser
 from learned_mapping.learning.checkpoint import write_checkpoint
 
 CASES = int(os.environ.get("LMAP_FUZZ", "2000"))
@@ -74,7 +75,7 @@ ANYTHING = [
     *NUMBERS,
 ]
 OPTIONS = (
-    "--seconds --samples --seed --chips --devices --memory-gib --method --objective --out"
+    "--seconds --samples --seed --chips --devices --machine --method --objective --out"
     " --transfers --hardware --fold --alone --json --all --checkpoint --start --size --device"
 ).split()
 VALUES = [
@@ -238,6 +239,56 @@ def test_whatever_comes_in_is_accepted_or_named(folder, seed):
         arguments += ["--samples", "1"] if arguments[0] == "solve" else []
     with contextlib.chdir(folder):
         judge(arguments, out)
+
+
+BEGUN = {
+    "solve": [
+        "regal graph.json --method list-scheduler --samples 3 --seconds 1 --out out.json",
+        "mcm graph.json --method random --samples 3 --seconds 1 --chips 2 --out out.json",
+        "mmap program.json --method greedy --samples 3 --seconds 1 --out out.json",
+    ],
+    "check": ["graph.json", "mcm graph.json partition.json", "mmap program.json mapping.json"],
+    "show": ["graph.json --out out.json", "regal graph.json schedule.json --out out.svg"],
+    "trace": ["none.mlir --out out.json", "none:f --arg f32[2] --out out.json"],
+    "map": ["graph.json --machine paper-2 --problem throughput --seconds 0.1"],
+    "bench": ["list", "submit mapping.json --by me", "run greedy --set none"],
+    "artifacts": [""],
+    "make": ["none"],
+    "verify": ["--sample none"],
+    "fingerprint": ["none --check"],
+    "data": ["list", "verify none"],
+    "extract": ["none:f --out out.json"],
+    "price": ["program.json none.json"],
+}
+"""Command -> arguments that end within a moment."""
+
+
+@settings(
+    max_examples=CASES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(seed=st.integers(0, 2**62))
+def test_whatever_a_command_is_given_is_accepted_or_named(folder, seed):
+    """Catches an option that reaches code which does not expect it, of any command."""
+    rng = random.Random(seed)
+    name = rng.choice(list(BEGUN))
+    arguments = [name, *rng.choice(BEGUN[name]).split()]
+    flags = [f for action in PARSERS[name]._actions for f in action.option_strings if f != "--all"]
+    for _ in range(rng.randint(1, 3)):
+        flag, value = rng.choice([*flags, *OPTIONS]), rng.choice([*VALUES, *NAMES])
+        if flag in ("--samples", "--evaluations", "--seconds", "--iterations", "--minutes"):
+            value = rng.choice([v for v in VALUES if v not in ("1e9", "2")])
+        given = rng.choice([[flag], [flag, value], [f"{flag}={value}"], [value]])
+        place = rng.randint(1, len(arguments))
+        arguments[place:place] = given
+    with contextlib.chdir(folder):
+        judge(arguments, folder / "out.json")
+
+
+PARSERS = next(a for a in make_parser()._actions if isinstance(a.choices, dict)).choices
 
 
 def test_damaged_checkpoints_are_one_line(folder):

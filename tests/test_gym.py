@@ -1,6 +1,7 @@
 """The three problems as gymnasium sees them: by its own checker, and by the validators."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,18 +21,27 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 import learned_mapping.gym  # noqa: E402
 
 GRAPH = random_graph(np.random.default_rng(0), "layered", 24)
-INSTANCES = {
-    "MMap": {"instance": hard_program(1, 30)},
-    "Chips": {"instance": GRAPH, "chips": 4},
-    "Regal": {"instance": GRAPH, "evaluations": 200},
+KINDS = ("MMap-v0", "Chips-v0", "Chips-v1", "Regal-v0")
+GIVEN = {
+    "MMap-v0": {},
+    "Chips-v0": {"chips": 4},
+    "Chips-v1": {"chips": 4},
+    "Regal-v0": {"evaluations": 200},
 }
 
 
+def renamed(kind: str, name: str):
+    """An instance that differs in its name alone."""
+    return replace(hard_program(1, 30) if kind == "MMap-v0" else GRAPH, name=name)
+
+
 def made(kind: str, **more):
-    return gymnasium.make(f"learned_mapping/{kind}-v0", **INSTANCES[kind], **more)
+    return gymnasium.make(
+        f"learned_mapping/{kind}", instance=renamed(kind, "one"), **GIVEN[kind], **more
+    )
 
 
-@pytest.mark.parametrize("kind", INSTANCES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(10))
 def test_its_own_checker_finds_nothing(kind, seed):
     """Spaces, seeds, types and pictures, as gymnasium's checker asks for them."""
@@ -43,17 +53,50 @@ def test_its_own_checker_finds_nothing(kind, seed):
     assert env.unwrapped.render().shape[2] == 3
 
 
-@pytest.mark.parametrize("kind", INSTANCES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "options", [{"instance": GRAPH}, {"instnace": 1}, [], "instance", np.zeros(2)]
+    "options", [{"instnace": 1}, {"instance": GRAPH, "seed": 1}, [], "instance", np.zeros(2)]
 )
 def test_an_option_is_refused_and_not_ignored(kind, options):
     """Catches an agent that is said to train on another graph at each reset, and never leaves the
     first."""
     env = made(kind).unwrapped
-    with pytest.raises(InputError, match="options: an environment has none and keeps its instance"):
+    with pytest.raises(InputError, match="options: the only one is 'instance', got"):
         env.reset(options=options)
     env.reset(seed=0, options={})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_id_makes_itself_and_plays(kind):
+    """Catches an id that cannot be made without arguments, as every learner's first line does, from
+    one string."""
+    env = gymnasium.make(f"learned_mapping.gym:learned_mapping/{kind}")
+    env.action_space.seed(0)
+    _, info = env.reset(seed=0)
+    assert info["instance"] and np.isfinite(info["bound"])
+    assert np.isfinite(env.step(env.action_space.sample())[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_instances_come_from_a_list_an_iterator_or_a_reset(kind):
+    """Each has a name of its own. Catches a list of which only the first is ever played, an
+    iterator that is read twice, and an instance given to `reset` that stays for the next."""
+    several = [renamed(kind, letter) for letter in "abc"]
+    given = GIVEN[kind] | ({} if kind == "MMap-v0" else {"ops": 30})
+    given |= {"edges": 90} if kind == "Chips-v1" else {}
+    env = gymnasium.make(f"learned_mapping/{kind}", instance=several, **given).unwrapped
+    names = [env.reset(seed=0)[1]["instance"]] + [env.reset()[1]["instance"] for _ in range(40)]
+    assert {*names} == {*"abc"}
+    again = [env.reset(seed=0)[1]["instance"]] + [env.reset()[1]["instance"] for _ in range(40)]
+    assert names == again, "the seed decides"
+    assert env.reset(options={"instance": renamed(kind, "d")})[1]["instance"] == "d"
+    assert env.reset()[1]["instance"] in "abc"
+    env = gymnasium.make(f"learned_mapping/{kind}", instance=iter(several), **given).unwrapped
+    assert [env.reset()[1]["instance"] for _ in "abc"] == [*"abc"]
+    with pytest.raises(InputError, match="the iterator has ended"):
+        env.reset()
+    with pytest.raises(InputError, match="expected at least one, got none"):
+        gymnasium.make(f"learned_mapping/{kind}", instance=[], **given)
 
 
 def test_a_random_player_returns_what_the_validator_says():
@@ -77,8 +120,8 @@ def test_a_random_player_returns_what_the_validator_says():
 @pytest.mark.parametrize("seed", range(10))
 def test_chips_and_schedules_cost_what_the_validators_say(seed):
     for kind, validate, cost in (
-        ("Chips", lm.mcm.validate, "throughput"),
-        ("Regal", lm.regal.validate, "makespan_s"),
+        ("Chips-v0", lm.mcm.validate, "throughput"),
+        ("Regal-v0", lm.regal.validate, "makespan_s"),
     ):
         env = made(kind)
         env.action_space.seed(seed)
@@ -105,6 +148,102 @@ def test_an_illegal_action_changes_nothing_and_an_endless_game_is_cut_off():
         if cut:
             break
     assert cut
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_op_at_a_time_earns_the_logarithm_of_the_throughput(seed):
+    """A random player of one graph after another. Each reward but the last is the change of the
+    8-norm of the loads, undecided ops spread over what they can have, by loops of its own; all sum
+    to log(throughput times an even share). Catches credit for another op, and a return that is
+    none of the validator's."""
+    graphs = learned_mapping.gym.instances("Chips")[seed::8]
+    env = gymnasium.make("learned_mapping/Chips-v1", instance=graphs, chips=3).unwrapped
+    rng = np.random.default_rng(seed)
+    for graph in graphs:
+        seen, info = env.reset(seed=seed, options={"instance": graph})
+        rewards, values, over = [], [value_of(seen, graph)], False
+        while not over:
+            assert (seen["mask"] == info["action_mask"]).all() and seen["mask"].sum() > 1
+            action = int(rng.choice(np.flatnonzero(seen["mask"])))
+            seen, reward, over, cut, info = env.step(action)
+            rewards.append(reward)
+            values.append(value_of(seen, graph))
+            assert not cut
+        verdict = lm.mcm.validate(graph, env.solution)
+        throughput, even = verdict.costs["throughput"], graph.op_seconds.sum() / 3
+        assert verdict.valid and throughput == pytest.approx(info["throughput"], rel=1e-12)
+        assert throughput <= env.bound * (1 + 1e-9)
+        assert sum(rewards) == pytest.approx(np.log(throughput * even), abs=1e-9)
+        np.testing.assert_allclose(rewards[:-1], np.diff(values)[:-1], atol=1e-5)
+
+
+def value_of(seen, graph):
+    """V of what `Chips-v1` shows: minus the logarithm of the 8-norm mean of three chips' loads."""
+    loads = np.zeros(3)
+    for seconds, node in zip(graph.op_seconds, seen["nodes"]):
+        low, high = (round(3 * float(share)) for share in node[3:5])
+        loads[low : high + 1] += seconds / (high + 1 - low)
+    loads /= graph.op_seconds.sum() / 3
+    np.testing.assert_allclose(seen["loads"], loads, atol=1e-5)
+    return -np.log((loads**8).mean()) / 8
+
+
+@pytest.mark.parametrize("kind", ["MMap-v0", "Chips-v1"])
+def test_the_nearest_legal_action_is_played_where_asked_for(kind):
+    """Two players, one that says any number and is moved to the nearest legal one, the lower of
+    two as near, and one that says that. Catches a learner without masks that stands still."""
+    moved, plain = made(kind, legal="nearest").unwrapped, made(kind).unwrapped
+    rng, met = np.random.default_rng(0), 0
+    for env in (moved, plain):
+        _, info = env.reset(seed=0)
+    over = False
+    while not over:
+        legal = np.flatnonzero(info["action_mask"])
+        action = int(rng.integers(moved.action_space.n))
+        nearest = min(legal, key=lambda c: (abs(c - action), c))
+        met += nearest != action
+        seen, reward, over, _, _ = moved.step(action)
+        again, expected, ended, _, info = plain.step(int(nearest))
+        assert (reward, over) == (expected, ended)
+        np.testing.assert_equal(seen, again)
+    assert met > 0
+    with pytest.raises(InputError, match="legal"):
+        made(kind, legal="sometimes")
+
+
+def test_padding_changes_no_game():
+    """Catches features, edges or loads that reach into the padding."""
+    small = gymnasium.make("learned_mapping/Chips-v1", instance=GRAPH).unwrapped
+    large = gymnasium.make("learned_mapping/Chips-v1", instance=GRAPH, ops=40, edges=99).unwrapped
+    (seen, _), (padded, _) = small.reset(seed=0), large.reset(seed=0)
+    over = False
+    while not over:
+        np.testing.assert_equal(padded["nodes"][:24], seen["nodes"][:24])
+        assert (
+            not padded["nodes"][24:].any() and (padded["edges"][len(GRAPH.op_edges) :] == 40).all()
+        )
+        np.testing.assert_equal(padded["edges"][: len(GRAPH.op_edges)], GRAPH.op_edges)
+        action = int(np.flatnonzero(seen["mask"])[-1])
+        seen, reward, over, _, _ = small.step(action)
+        padded, again, *_ = large.step(action)
+        assert reward == again
+    with pytest.raises(InputError, match="has 24 ops, the environment is made for 20"):
+        gymnasium.make("learned_mapping/Chips-v1", instance=GRAPH, ops=20).reset()
+
+
+def test_what_is_held_out_was_never_trained_on():
+    """Catches a graph or a program in both halves, and a bound that some solution exceeds."""
+    for kind, counts in (("Chips", (20, 10)), ("Regal", (20, 10)), ("MMap", None)):
+        halves = [learned_mapping.gym.instances(kind, split) for split in ("train", "test")]
+        digests = [{instance.digest for instance in half} for half in halves]
+        assert not digests[0] & digests[1]
+        assert counts is None or tuple(map(len, digests)) == counts
+    programs = [*halves[0], *halves[1]]
+    assert all(program.num_buffers <= 1000 for program in programs)
+    everything = [
+        learned_mapping.gym.instances("MMap", split, 10**9) for split in ("train", "test")
+    ]
+    assert [len(half) for half in everything] == [40, 20]
 
 
 def test_an_objective_and_devices_of_ones_own():
@@ -143,9 +282,10 @@ def test_a_stock_learner_learns_alexnet():
 
 
 @pytest.mark.parametrize("kind, wrong", [
-    ("MMap", (3, -1, 0.5, [0, 1])),
-    ("Chips", ([99] * 24, [-1] * 24, [np.nan] * 24, [0] * 23)),
-    ("Regal", ([99] * 144, [-1] * 144, [0.5] * 144, [0] * 143)),
+    ("MMap-v0", (3, -1, 0.5, [0, 1])),
+    ("Chips-v1", (4, -1, 0.5, [0, 1])),
+    ("Chips-v0", ([99] * 24, [-1] * 24, [np.nan] * 24, [0] * 23)),
+    ("Regal-v0", ([99] * 144, [-1] * 144, [0.5] * 144, [0] * 143)),
 ])  # fmt: skip
 def test_an_action_that_is_none_is_refused(kind, wrong):
     """Catches an agent off by one that would train on chips, bins or moves it never chose."""

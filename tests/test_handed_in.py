@@ -13,9 +13,7 @@ import learned_mapping as lm
 from by_hand import hand_graph
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.hardware.chip_package import ChipModel, check_package
-from learned_mapping.hardware.devices import check_devices
-from learned_mapping.hardware.memory_hierarchy import checked
+from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.repair.cp_sat import CpSatSolver, cp_sat_batch
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
@@ -112,10 +110,10 @@ def test_a_game_without_choice_has_a_solution_after_its_first_step():
 def test_a_machine_and_a_budget_are_made_of_numbers(wrong):
     for handed in (
         lambda: TOY.with_memory(copy_bytes_per_s=wrong if wrong is not None else "none"),
-        lambda: checked(lm.mmap.MemoryHierarchy(overhead_s=wrong)),
-        lambda: checked(lm.mmap.MemoryHierarchy(contention=wrong)),
-        lambda: check_package(lm.mcm.ChipPackage(link_bytes_per_s=wrong)),
-        lambda: check_devices(lm.regal.Devices(memory_bytes=wrong)),
+        lambda: lm.mmap.MemoryHierarchy(overhead_s=wrong),
+        lambda: lm.mmap.MemoryHierarchy(contention=wrong),
+        lambda: lm.mcm.ChipPackage(link_bytes_per_s=wrong),
+        lambda: lm.regal.Devices(memory_bytes=wrong),
         lambda: Budget(seconds=wrong if wrong is not None else "none"),
     ):
         with pytest.raises(InputError, match="expected a number"):

@@ -1,5 +1,6 @@
 """What a stranger installs: the wheel alone, in a folder that is somebody else's."""
 
+import json
 import os
 import re
 import shutil
@@ -47,8 +48,22 @@ def site(tmp_path_factory):
     return home / "site"
 
 
+EXAMPLES = {
+    "ppo": ("--updates", "1", "--graphs", "1"),
+    "dqn": ("--moves", "400"),
+    "mcts": ("--simulations", "2", "--games", "2"),
+    "programs": ("--updates", "1", "--programs", "1"),
+}
+"""How little of each example a test runs."""
+
+
 def lmap(site: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """The wheel's own `lmap`; without the site packages' .pth files, by which this checkout would
+    """The wheel's own `lmap`."""
+    return python(site, "-c", LMAP, *arguments)
+
+
+def python(site: Path, *arguments: str | Path) -> subprocess.CompletedProcess:
+    """Python with the wheel; without the site packages' .pth files, by which this checkout would
     come first."""
     installed = Path(metadata.distribution("numpy").locate_file(""))
     environment = {
@@ -58,7 +73,7 @@ def lmap(site: Path, *arguments: str) -> subprocess.CompletedProcess:
         "PYTHONPATH": f"{site}{os.pathsep}{installed}",
         "XDG_CACHE_HOME": str(site.parent / "cache"),
     }
-    command = [sys.executable, "-S", "-c", LMAP, *arguments]
+    command = [sys.executable, "-S", *arguments]
     return subprocess.run(command, cwd=site.parent, env=environment, capture_output=True, text=True)
 
 
@@ -75,6 +90,42 @@ def test_it_brings_every_network(site):
     assert brought == {name for name in stored if name.endswith((".npz", ".json"))}
     assert (site / "learned_mapping" / "py.typed").exists()
     assert not list(site.glob("learned_mapping_companion*"))
+
+
+def test_it_brings_the_benchmark(site):
+    """In a folder that has nothing: listed, a rule run, a method of one's own beside it, its
+    mapping judged. Catches sixty programs that only a checkout has."""
+    (site.parent / "mine.py").write_text(
+        "from learned_mapping.mmap import all_dropped\n\n"
+        "def nothing(program, rng, budget):\n    return all_dropped(program), {}\n"
+    )
+    done = lmap(site, "bench")
+    assert done.returncode == 0 and "60 programs, mean return" in done.stdout, done.stderr
+    options = ("--instances", "rnn_0", "--json")
+    done = lmap(site, "bench", "run", "greedy-tuned", *options, "--out", "kept")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["programs"]
+    assert row["valid"] and 0.5 < row["value"] <= row["bound"]
+    done = lmap(site, "bench", "run", "greedy-tuned", "mine.py:nothing", *options)
+    assert done.returncode == 0, done.stderr
+    assert [mean["mean"] for mean in json.loads(done.stdout)["means"]] == [row["value"], 0.0]
+    done = lmap(site, "bench", "submit", "kept/rnn_0.mapping.json.gz", "--json")
+    (handed,) = json.loads(done.stdout)["submitted"]
+    assert done.returncode == 1 and handed["valid"] and not handed["entered"]
+    assert handed["value"] == row["value"] < handed["best_before"] == row["best"]
+    assert not list(site.glob("learned_mapping/bench/*.mapping.json.gz"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", sorted(PROJECT.glob("examples/*.py")), ids=lambda file: file.stem)
+def test_an_example_runs_beside_it(site, file):
+    """A copy in an empty folder, for its first moves; at most two hundred lines to read. Catches
+    an example that needs what only a checkout has."""
+    pytest.importorskip("gymnasium")
+    assert len(file.read_text().splitlines()) <= 200
+    done = python(site, shutil.copy(file, site.parent), *EXAMPLES[file.stem])
+    assert done.returncode == 0, done.stderr
+    assert "bound" in done.stdout or "greedy-tuned" in done.stdout
 
 
 @pytest.mark.parametrize(

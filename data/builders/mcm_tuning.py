@@ -26,7 +26,7 @@ from learned_mapping.mcm.agent.ppo import make_policy, new_learned
 from learned_mapping.mcm.agent.ppo import run as learn
 from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.methods import BALANCED, FOLLOW, Budget, Task
+from learned_mapping.mcm.methods import BALANCED, Budget, Task
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.searches import stochastic
 from learned_mapping.mcm.searches.even_cut import SPREAD, Start, near_balanced
@@ -107,7 +107,7 @@ def annealing_parameters() -> dict[str, Any]:
 
 UNIFORM, BEGUN = "uniform", "begun"
 SETTINGS: dict[str, list[dict[str, Any]]] = {
-    UNIFORM: [{}, {"op_weight": 3.0}, {"op_weight": 30.0}, {"credit": "sample"}],
+    UNIFORM: [{}, {"op_weight": 3.0}, {"op_weight": 30.0}, {"credit": "sample"}, {"iterations": 2}],
     BEGUN: [{}, {"moved": 3.0}, {"learning_rate": 1e-3}],
 }  # fmt: skip
 """Of paper 2's policy from scratch: what differs from the usual settings; the first of each are
@@ -129,11 +129,8 @@ def policy_parameters() -> dict[str, Any]:
                 np.random.default_rng(seed),
             )
             policy, budget = make_policy(config), Budget(samples=POLICY_SAMPLES, cpu=True)
-            env = PartitionEnv(
-                task.model,
-                task.arrays,
-                Start(task.model, task.arrays, FOLLOW) if config.begun else None,
-            )
+            start = Start(task.model, task.arrays) if config.begun else None
+            env = PartitionEnv(task.model, task.arrays, start)
             learn(policy, new_learned(policy, rng), env, rng, budget, learning=learning)
             logs.append(np.log(budget.best / task.model.throughput(optimum(task.model))))
             seconds += budget.seconds
@@ -144,7 +141,8 @@ def policy_parameters() -> dict[str, Any]:
             "seconds": seconds,
         }
         shown = {
-            name: getattr(config, name) for name in ("credit", "op_weight", *BALANCED, "moved")
+            name: getattr(config, name)
+            for name in ("credit", "op_weight", *BALANCED, "moved", "iterations")
         }
         grid.append({"kind": kind, "learning": learning, "usual": not change, **shown, **numbers})
         say(grid[-1])

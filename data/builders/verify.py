@@ -159,7 +159,7 @@ def verify_bench() -> Verdict:
     says and no more than its bound."""
     present = files_of(data_folder() / "bench")
     try:
-        table = bench.standings()
+        table = bench.standings(data_folder() / "bench")
         faults = [
             f"bench/{name}: {fault}"
             for name, row in table.items()

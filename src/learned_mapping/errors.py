@@ -1,6 +1,8 @@
 """The package's own exceptions. Each is raised where the fault enters and reads as one line."""
 
+import sys
 from collections.abc import Iterable, Mapping, Set
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
@@ -12,10 +14,17 @@ endless."""
 def shown(text: object, limit: int = 80) -> str:
     """Text as one printable line of about `limit` characters, the middle left out where it is
     longer."""
-    text = str(text)
+    text = _written(text)
     if len(text) > limit:
         text = f"{text[: limit // 2]}...({len(text):,} characters)...{text[-limit // 4 :]}"
     return "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)
+
+
+def _written(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"a {type(value).__name__} that cannot be written out"
 
 
 def told(value: object) -> str:
@@ -25,6 +34,12 @@ def told(value: object) -> str:
         return shown(repr(value))
     except Exception:
         return f"a {type(value).__name__} that cannot be written out"
+
+
+def alternative(word: object, known: Iterable[str]) -> str:
+    """The known word that one may have meant, as ``; did you mean X?``; empty for none."""
+    near = get_close_matches(shown(_written(word)), list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 class LearnedMappingError(Exception):
@@ -41,7 +56,7 @@ class InputError(LearnedMappingError):
     """
 
     def __init__(self, source: object, field: str, fault: str):
-        self.source = str(source)
+        self.source = _written(source)
         self.field = field
         self.fault = fault
         parts = [shown(part, MAX_SHOWN) for part in (self.source, field)] + [
@@ -100,8 +115,10 @@ def truth(value: Any, source: object, field: str = "") -> bool:
 
 
 def real(value: Any, source: object, field: str) -> float:
-    """A number of Python, NumPy or JAX as a float; raises `InputError` for all else, such as text,
-    truth values, what a mask hides and integers beyond a float."""
+    """A number of Python, NumPy or JAX as a float, a traced one as it is; raises `InputError` for
+    all else, such as text, truth values, what a mask hides and integers beyond a float."""
+    if is_traced(value):
+        return value  # type: ignore[no-any-return]
     try:
         is_truth = isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool"
         if is_truth or isinstance(value, str | bytes) or hasattr(value, "mask"):
@@ -109,6 +126,12 @@ def real(value: Any, source: object, field: str) -> float:
         return float(value)
     except Exception:
         raise InputError(source, field, f"expected a number, got {told(value)}") from None
+
+
+def is_traced(value: object) -> bool:
+    """Whether a value is one that JAX computes with before it has a number."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.core.Tracer)
 
 
 class MissingNetworkError(InputError):

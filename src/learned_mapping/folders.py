@@ -62,9 +62,23 @@ def data_folder() -> Path:
 def networks_folder() -> Path:
     """Trained networks, a folder for each paper: those of `data_folder`, or what an installed
     package brings along."""
+    return _brought("networks", "checkpoints")
+
+
+def programs_folder() -> Path:
+    """The sixty programs of MMapBench, found alike."""
+    return _brought("bench", "compiled")
+
+
+def bench_folder() -> Path:
+    """The table of what is known of them, found alike."""
+    return _brought("bench", "bench")
+
+
+def _brought(installed: str, stored: str) -> Path:
     if checkout() is None and not os.environ.get("LEARNED_MAPPING_DATA"):
-        return FOLDER / "networks"
-    return data_folder() / "checkpoints"
+        return FOLDER / installed
+    return data_folder() / stored
 
 
 def build_folder() -> Path:

@@ -4,10 +4,13 @@ A problem reads instances, knows its methods by name, and has an independent val
 takes a task (an instance on its hardware), randomness and a budget, and returns a solution.
 """
 
+import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +18,15 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.compiling import compiling
-from learned_mapping.errors import InputError, expect_choice, is_whole, real, told, truth
+from learned_mapping.errors import (
+    InputError,
+    alternative,
+    expect_choice,
+    is_whole,
+    real,
+    told,
+    truth,
+)
 from learned_mapping.verdict import LISTED, Verdict
 
 RULE = "rule"
@@ -91,14 +102,17 @@ class Problem(ABC):
         networks."""
 
     def method(self, name: str, profile: str = "full") -> Method:
-        """A method by name; raises `InputError`, which names those there are."""
+        """A method by name, or the user's own, ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``; raises
+        `InputError`, which names those there are."""
         expect_choice(profile, PROFILES, "profile")
         known = self.methods(profile)
         if isinstance(name, str) and name in known:
             return known[name]
-        raise InputError(
-            "method", "", f"no method is named {told(name)}, known are {', '.join(known)}"
-        )
+        if isinstance(name, str) and ":" in name:
+            file = name.rpartition(":")[0]
+            return _own_method(name, os.path.getmtime(file) if os.path.isfile(file) else 0.0)
+        there = alternative(name, known) or f", known are {', '.join(known)}"
+        raise InputError("method", "", f"no method is named {told(name)}{there}")
 
     @abstractmethod
     def read(self, path: str) -> Any:
@@ -180,6 +194,23 @@ class Problem(ABC):
         """The name of a cost, and that cost of a simple method or of a bound, beside which a
         solution is to be seen."""
         return "", {}
+
+
+@lru_cache(maxsize=16)
+def _own_method(name: str, changed: float) -> Method:
+    """A user's function of task, randomness and budget as a method. The module is run once, and
+    again where its file has changed."""
+    from learned_mapping.programs.trace.dataflow import as_input_error
+    from learned_mapping.programs.trace.user_function import load_function
+
+    with redirect_stdout(sys.stderr):  # what the user's code prints is no report
+        function = load_function(name)
+
+    def run(task: Any, rng: np.random.Generator, budget: Budget) -> Outcome | Result:
+        with as_input_error(name, "fails"), redirect_stdout(sys.stderr):
+            return function(task, rng, budget)
+
+    return Method("a method of one's own", run)
 
 
 def warm_up(problem: Problem, task: Any, method: Method) -> None:
@@ -277,7 +308,7 @@ def solve(
         outcome = chosen.go_on(task, rng, budget, list(fallbacks.values()))
     else:
         outcome = chosen.run(task, rng, budget)
-    result = _measured(problem, task, method, outcome, budget)
+    result = measured(problem, task, method, outcome, budget)
     if not fallbacks:
         return result
     return _with_fallback(problem, task, replace(result, seconds=spent + result.seconds), fallbacks)
@@ -291,7 +322,7 @@ def _by_rule(
     return cast(Outcome, problem.method(rule).run(task, np.random.default_rng(seed), limit))[0]
 
 
-def _measured(
+def measured(
     problem: Problem, task: Any, method: str, outcome: Outcome | Result, budget: Budget
 ) -> Result:
     """The result of what a method returned, with the problem's own measurements; raises
@@ -343,26 +374,12 @@ def _with_fallback(
     return replace(result, solution=fallbacks[best], metrics=metrics, by=best)
 
 
-COSTGRAPH_ENDINGS = (".pbtxt", ".pbtxt.gz")
-STABLEHLO_ENDINGS = (".mlir", ".mlir.gz", ".mlirbc", ".mlirbc.gz")
-GRAPH_ENDINGS = COSTGRAPH_ENDINGS + STABLEHLO_ENDINGS
-"""Endings of graphs that are no JSON."""
-
-
 def read_graph_file(path: str) -> Any:
-    """A graph from ``.json``, TensorFlow's ``CostGraphDef`` text (``.pbtxt``) or StableHLO
-    (``.mlir``), each also ``.gz``."""
-    if path.endswith(COSTGRAPH_ENDINGS):
-        from learned_mapping.programs.costgraph import read_costgraph
+    """A graph from a file that holds one or a model, whatever its name, or from a user's function,
+    ``MODULE:FUNCTION``."""
+    from learned_mapping.programs import sources
 
-        return read_costgraph(path)
-    if path.endswith(STABLEHLO_ENDINGS):
-        from learned_mapping.programs.trace.stablehlo import read_stablehlo
-
-        return read_stablehlo(path)
-    from learned_mapping.programs.formats import read_graph
-
-    return read_graph(path)
+    return sources.read_graph_of(path)
 
 
 def problem(name: str) -> Problem:

@@ -8,12 +8,15 @@ import inspect
 from importlib import import_module
 from typing import Any
 
-from IPython.display import Markdown
-
 from learned_mapping import lazily
 from learned_mapping_companion import results
 from learned_mapping_companion.artifact import PACKAGE, read_table
 from learned_mapping_companion.display import Html, provenance_line, show_result
+
+try:
+    from IPython.display import Markdown
+except ModuleNotFoundError:  # pictures and tables are files and text there
+    Markdown = str
 
 __all__ = ["Html", "Markdown", "provenance", "results", "show", "show_result"]
 NAMES = {name: home for home, names in read_table("names.yml").items() for name in names.split()}

@@ -1,6 +1,7 @@
 """Tests of the learner: it learns where it should, repairs what it samples, and repeats itself."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,9 @@ from learned_mapping.mcm.agent.config import CANDIDATE, RANGES, SAMPLE, agent_co
 from learned_mapping.mcm.agent.features import padded_size
 from learned_mapping.mcm.agent.network import reading_of
 from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mcm.methods import BALANCED
 from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.searches.even_cut import Start
 from learned_mapping.programs.synthetic import random_graph
 
 CONFIGS = {
@@ -221,11 +224,20 @@ def test_a_credit_for_each_op_learns():
     assert means[-1] > 1.4 * means[0]
 
 
-def test_training_resumes_to_the_same_numbers(tmp_path):
-    """Catches state that is not saved: a run stopped after two iterations ends as one that was
-    not."""
-    config = CONFIGS["FIX"]
-    makers = [lambda seed=seed: environment(seed=seed, size=30) for seed in range(3)]
+BEGUN = agent_config("quick", **{**BALANCED, "begun": True, "rollouts": 20})
+
+
+@pytest.mark.parametrize("config", [CONFIGS["FIX"], BEGUN], ids=["chips", "moves"])
+def test_training_resumes_to_the_same_numbers(tmp_path, config):
+    """Catches state that is not saved, and rows of samples that do not go on: a run stopped after
+    two iterations ends as one that was not."""
+
+    def made(seed):
+        env = environment(seed=seed, size=30)
+        env.start = Start(env.model, env.arrays) if config.begun else None
+        return env
+
+    makers = [partial(made, seed) for seed in range(3)]
 
     def agent():
         return Pretraining(config, makers, samples=100, snapshots=2, seed=5)
@@ -248,7 +260,7 @@ def test_training_resumes_to_the_same_numbers(tmp_path):
         jax.tree_util.tree_leaves(again.learned), jax.tree_util.tree_leaves(whole.learned)
     ):
         np.testing.assert_array_equal(a, b)
-    best, rows = choose(config, whole.snapshots, [environment(seed=9, size=30)], finalists=1)
+    best, rows = choose(config, whole.snapshots, [made(9)], finalists=1)
     assert best in (2, 5) and [row["iteration"] for row in rows if "finetune" in row] in (
         [0, 2],
         [0, 5],

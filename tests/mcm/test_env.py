@@ -1,16 +1,19 @@
 """Tests of the JAX environment: the same model, the same repair, whatever it is batched with."""
 
 import dataclasses
+import itertools
 
 import chex
 import jax
 import jax.numpy as jnp
+import networkx
 import numpy as np
 import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
-from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mcm.env import Domains, PartitionEnv
+from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
@@ -142,3 +145,56 @@ def test_an_action_of_another_shape_is_refused():
             env.step(state, action, seed)
     with pytest.raises(InputError, match="chips"):
         env.reset(ChipPackage(chips=5))
+
+
+def valid_partitions(graph, chips):
+    """[K, N] every partition that uses a prefix of the chips and obeys the chain rule, by trying
+    all."""
+    every = np.array(list(itertools.product(range(chips), repeat=graph.num_ops)), np.int32)
+    step = every[:, graph.op_edges[:, 1]] - every[:, graph.op_edges[:, 0]]
+    every = every[((step >= 0) & (step <= 1)).all(axis=1)]
+    if graph.op_chip is not None:
+        every = every[((graph.op_chip < 0) | (every == graph.op_chip)).all(axis=1)]
+    return every[[len(set(row)) == row.max() + 1 for row in every]]
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_the_chips_an_op_can_have_are_what_trying_all_leaves(seed):
+    """The whole tree of prefixes of six ops on three chips, in a random order; every third graph has
+    an op fixed to chip 1, some are of several pieces. Catches a chip that is offered and leads
+    nowhere; and, of one piece, a chip kept back."""
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, list(GRAPH_FAMILIES)[seed % len(GRAPH_FAMILIES)], 6)
+    pieces = networkx.number_connected_components(
+        networkx.Graph(graph.op_edges.tolist() + [(op, op) for op in range(6)])
+    )
+    if seed % 3 == 1:
+        fixed = np.full(6, -1, np.int32)
+        fixed[int(graph.topological_order[-1])] = 1
+        graph = dataclasses.replace(graph, op_chip=fixed)
+    valid = valid_partitions(graph, 3)
+    if not len(valid):
+        return
+    arrays, visited = repair_arrays(graph), 0
+
+    def go_on(decided):
+        nonlocal visited
+        domains = Domains(arrays, 3)
+        order = domains.order(np.random.default_rng(seed).permutation(6))
+        for op, chip in zip(order, decided):
+            domains.decide(int(op), chip)
+        if len(decided) == 6:
+            assert (valid == domains.bounds()[0]).all(axis=1).any()
+            visited += 1
+            return
+        low, high = domains.bounds()
+        op = order[len(decided)]
+        offered = [*range(low[op], high[op] + 1)]
+        fits = valid[(valid[:, order[: len(decided)]] == decided).all(axis=1)]
+        assert offered and {*offered} <= {*fits[:, op].tolist()}
+        assert pieces > 1 or {*offered} == {*fits[:, op].tolist()}
+        for chip in offered:
+            go_on([*decided, chip])
+
+    go_on([])
+    assert pieces > 1 or visited == len(valid)

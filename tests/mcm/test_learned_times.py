@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from by_hand import chain_edges, hand_graph
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, op_classes
@@ -18,8 +19,10 @@ from learned_mapping.hardware.silicon import (
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.searches import learned_room as module_room
 from learned_mapping.mcm.searches import learned_times as module
 from learned_mapping.mcm.searches.even_cut import balanced_start, even_cut
+from learned_mapping.mcm.searches.learned_room import Room
 from learned_mapping.mcm.searches.learned_times import (
     Believed,
     costs,
@@ -195,6 +198,53 @@ def test_plans_stay_near_what_ran_where_memory_binds(monkeypatch):
         ran.append(sum(model.ran))
         reached.append(silicon.throughput(best))
     assert ran[0] >= 10 > 3 >= ran[1] and reached[0] > 1.1 * reached[1] > 0
+
+
+def test_room_lies_between_what_ran_and_what_did_not():
+    """Catches a limit above what failed, and one below all that ran: by the bytes of three
+    partitions of a chain of four ops, 10 bytes between any two, by hand."""
+    graph = hand_graph(4, chain_edges(4), tensor_bytes=[10, 10, 10, 0], op_weight_bytes=[99] * 4)
+    learned = Room(ChipModel(graph, ChipPackage(chips=2)))
+    # while an op runs what it reads and what it makes; and once more what is on the link
+    assert learned.needed(np.zeros(4, int)) == 20.0
+    assert learned.needed(np.array([0, 0, 1, 1])) == learned.needed(np.array([0, 1, 1, 1])) == 30.0
+    assert learned.limit == np.inf
+    learned.learn(np.array([0, 0, 1, 1]), False)
+    assert learned.limit == module_room.LESS * 30.0
+    learned.learn(np.zeros(4, int), True)
+    assert learned.limit == 25.0
+    learned.learn(np.array([0, 1, 1, 1]), True)
+    assert learned.limit == module_room.LESS * 30.0, "as many bytes ran as failed"
+
+
+@pytest.mark.slow
+def test_cp_sat_plans_what_fits_where_a_cut_by_times_does_not():
+    """Catches a planner that does not see bytes: ten worlds, each with as much memory as lies
+    halfway between the least that 4,000 random partitions need and what the even cut of the chips'
+    own times needs; and an answer that the validator refuses."""
+    ran, alone = [], []
+    for world in range(10):
+        family = sorted(GRAPH_FAMILIES)[world % 5]
+        graph = random_graph(np.random.default_rng(world), family, 40)
+        parameters, arrays = SiliconParameters(op_spread=0.5, op_seed=world), repair_arrays(graph)
+        roomy = Silicon(graph, silicon_package(5), parameters)
+        rows = repair_batch(arrays, 5, mode="sample", rng=np.random.default_rng(0), count=4000)
+        cut = even_cut(roomy.op_seconds, late_order(graph), arrays, 5)
+        needs = [roomy.stages(y).needed_bytes.max() for y in (cut, *rows)]
+        package = silicon_package(5, (needs[0] + min(needs)) / 2)
+        silicon = Silicon(graph, package, parameters)
+        assert silicon.throughput(cut) == 0.0
+        for terms, found in ((module_room.MAX_TERMS, ran), (0, alone)):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(module_room, "MAX_TERMS", terms)
+                model = SiliconModel(silicon, np.random.default_rng(1))
+                budget = Budget(samples=10)
+                best = learned_times(model, arrays, np.random.default_rng(0), budget)
+            found.append(sum(model.ran))
+            verdict = validate_on_silicon(make_partition(best, 5), silicon)
+            assert verdict.valid or not any(model.ran)
+    assert np.count_nonzero(ran) >= 9, ran
+    assert np.mean(ran) > np.mean(alone) + 1, (ran, alone)
 
 
 def test_too_many_ops_are_refused(monkeypatch):

@@ -87,7 +87,7 @@ def test_a_push_is_the_least_closed_set_and_worth_what_the_model_says(family):
                 if not possible:
                     continue
                 assert is_valid(after, graph.op_edges)
-                np.testing.assert_array_equal(pushed(arrays, y, op, side, chips), after)
+                np.testing.assert_array_equal(pushed(arrays, y, op, side, chips, 25), after)
                 difference = smooth(model.latencies(after), 1.0) - smooth(latencies, 1.0)
                 assert gains[op, way] == pytest.approx(difference, abs=1e-11)
                 if len(moved) == 1:

@@ -149,6 +149,56 @@ RULES["bernoulli"] = (
 RULES["gamma"] = (lambda k: jax.random.gamma(jax.random.wrap_key_data(k), 2.0, (64,)), [key])
 RULES["permutation"] = (lambda k: jax.random.permutation(jax.random.wrap_key_data(k), 128), [key])
 RULES["rngbit"] = (lambda k: lax.rng_bit_generator(k, (64, 64)), [array(4, dtype=jnp.uint32)])
+RULES["bits16"] = (
+    lambda k: jax.random.bits(jax.random.wrap_key_data(k), (64, 32), "uint16"),
+    [key],
+)
+RULES["normal_bf16"] = (
+    lambda k: jax.random.normal(jax.random.wrap_key_data(k), (64, 32), "bfloat16"),
+    [key],
+)
+RULES["stack"] = (lambda x, y: jnp.stack([x, y], 1), [E, E])
+RULES["unstack"] = (lambda x: jnp.unstack(x, axis=1)[3] * 2, [E])
+RULES["tile"] = (lambda x: jnp.tile(x, (2, 3)), [E])
+RULES["choice_by_index"] = (
+    lambda i, x: lax.select_n(i, x, x * 2, x + 1),
+    [array(64, 128, dtype=jnp.int32), E],
+)
+RULES["to_bool"] = (lambda x: jnp.any(x, axis=1), [E])
+RULES["conj"] = (lambda x: jnp.conj(x) * x, [array(64, 128, dtype=jnp.complex64)])
+RULES["pow_int"] = (lax.pow, [E, array(64, 128, dtype=jnp.int32)])
+RULES["whole_slice"] = (lambda x: lax.slice(x, (0, 0), (64, 128)) + 1, [E])
+RULES["whole_pad"] = (lambda x: lax.pad(x, 0.0, ((0, 0, 0), (0, 0, 0))) + 1, [E])
+RULES["gather_filled"] = (
+    lambda x, i: jnp.take_along_axis(x, i, 1),
+    [E, array(64, 128, dtype=jnp.int32)],
+)
+RULES["maxpool_grad_border"] = (
+    jax.grad(
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME").sum()
+    ),
+    [array(2, 16, 16, 8)],
+)
+RULES["ragged_grad"] = (
+    jax.grad(lambda a, b, g: lax.ragged_dot(a, b, g).sum(), argnums=(0, 1)),
+    [array(128, 64), array(4, 64, 32), array(4, dtype=jnp.int32)],
+)
+RULES["lu_solve"] = (
+    lambda a, b: jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(a), b),
+    [array(64, 64), array(64, 4)],
+)
+RULES["svd_grad"] = (
+    jax.grad(lambda x: jnp.linalg.svd(x, full_matrices=False)[1].sum()),
+    [array(64, 64)],
+)
+C = array(64, 128, dtype=jnp.complex64)
+for n in "exp log sqrt tanh sinh atan sin cos".split():
+    RULES[f"{n}_complex"] = (getattr(lax, n), [C])
+RULES["conv_complex"] = (
+    lambda x, k: lax.conv(x, k, (1, 1), "SAME"),
+    [array(1, 4, 8, 8, dtype=jnp.complex64), array(4, 4, 3, 3, dtype=jnp.complex64)],
+)
+RULES["eigh_complex"] = (jnp.linalg.eigh, [array(32, 32, dtype=jnp.complex64)])
 WHOLE: dict = {}
 
 
@@ -362,3 +412,22 @@ WHOLE["scan_of_vmap"] = (
     jax.vmap(lambda x, w: lax.scan(lambda c, m: (jnp.tanh(c * m), c), x, w)[1], in_axes=(0, None)),
     [array(5, 32), array(12, 32)],
 )
+WHOLE["scan_unrolled"] = (
+    lambda x: lax.scan(lambda c, a: (c * a, c), jnp.ones(128), x, unroll=4),
+    [E],
+)
+WHOLE["switch_of_vmap"] = (
+    jax.vmap(lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, jnp.tanh], x)),
+    [array(64, dtype=jnp.int32), E],
+)
+WHOLE["adam_step"] = (
+    lambda p, g: optax.adam(1e-3).update(g, optax.adam(1e-3).init(p), p),
+    [array(64, 64)] * 2,
+)
+WHOLE["spence"] = (jax.scipy.special.spence, [E])
+WHOLE["gamma_function"] = (jax.scipy.special.gamma, [E])
+WHOLE["fft_convolve"] = (
+    lambda x, y: jax.scipy.signal.fftconvolve(x, y),
+    [array(128), array(16)],
+)
+WHOLE["jacobian"] = (jax.jacrev(lambda x: jnp.sin(x) * x.sum()), [array(16)])

@@ -121,6 +121,30 @@ def test_an_alignment_is_kept(tmp_path):
     assert read_mapping(solution, program).placed.sum() == 2
 
 
+def test_what_is_read_more_strictly_is_said(tmp_path, capsys):
+    """Alignments of 4 and 6 and a gap, with a mark and spaces as editors leave them: every offset
+    suits all, nothing lies in the gap, and the command says both. By hand: of 36 bytes three
+    buffers of 12."""
+    path, out = tmp_path / "mixed.39.csv", tmp_path / "out.csv"
+    path.write_bytes(
+        b"\xef\xbb\xbfid, lower, upper, size, alignment, gaps\r\n"
+        b"a, 0, 9, 5, 4, 3-5 7-8@1:2\r\nb, 0, 9, 12, 6,\r\nc, 4, 5, 1, 1,\r\n"
+    )
+    program = read_minimalloc(path)
+    assert program.fast_bytes == 36 and program.tensor_bytes.tolist() == [12, 12, 12]
+    words = ["mmap", str(path), "--method", "packing", "--samples", "10", "--out", str(out)]
+    assert main(["solve", *words]) == 0
+    said = capsys.readouterr().err
+    assert "1 buffer is held through the gaps" in said and "3 buffers are aligned" in said
+    offsets = {row.id: row.offset for row in read_rows(out, placed=True)}
+    assert sorted(offsets.values()) == [0, 12, 24]
+    assert main(["check", "mmap", str(path), str(out)]) == 0
+    out.write_text("id,lower,upper,size,alignment,offset\na,0,9,5,4,4\n")
+    capsys.readouterr()
+    assert main(["check", "mmap", str(path), str(out)]) == 2
+    assert "4 is no multiple of the alignment 12" in capsys.readouterr().err
+
+
 def test_few_bytes_return_no_more_than_all(tmp_path):
     """Catches savings lost to rounding beside long times: a return above 1."""
     path = tmp_path / "small.9.csv"
@@ -151,8 +175,9 @@ HEAD = "id,lower,upper,size\n"
         ("a.12.csv", HEAD + "a,0,1,1e3\n", "line 2: size"),
         ("a.12.csv", HEAD + "a,0,1," + "9" * 5000 + "\n", "line 2: size"),
         ("a.12.csv", HEAD + "a,0,nan,2\n", "line 2: upper"),
-        ("a.12.csv", "id,lower,upper,size,gaps\na,0,9,2,3-4\n", "line 2: gaps"),
-        ("a.12.csv", "id,lower,upper,size,alignment\na,0,9,2,4\nb,0,9,2,8\n", "line 3: alignment"),
+        ("a.12.csv", "id,lower,upper,size,gaps\na,0,9,2,three\n", "line 2: gaps"),
+        ("a.12.csv", "id,lower,upper,size,alignment\na,0,9,2,4\nb,0,9,2,0\n", "line 3: alignment"),
+        ("a.12.csv", "id,lower,upper,size,alignment\na,0,9,2,5\nb,0,9,2,8\n", "alignment 40"),
         ("a.2.csv", "id,lower,upper,size,alignment\na,0,9,2,4\n", "file name"),
     ],
 )

@@ -18,9 +18,9 @@ from cli_files import refusal
 from learned_mapping.cli import main
 from learned_mapping.errors import InputError
 from learned_mapping.programs.formats import read_graph
-from learned_mapping.programs.trace import stablehlo, stablehlo_reader
+from learned_mapping.programs.trace import models, stablehlo_reader
 from learned_mapping.programs.trace.graph import trace
-from learned_mapping.programs.trace.stablehlo import MEMORY_BYTES, read_stablehlo
+from learned_mapping.programs.trace.models import MEMORY_BYTES, read_model
 
 
 @pytest.fixture
@@ -28,11 +28,11 @@ def here(monkeypatch):
     """The parser within this process: others begin by importing JAX."""
 
     def run(command, *, input, **options):
-        code, text = stablehlo.answer(json.loads(command[-1]), input)
+        code, text = models.answer(json.loads(command[-1]), input)
         out, err = ("", text) if code else (text, "")
         return subprocess.CompletedProcess(command, code, out.encode(), err.encode())
 
-    monkeypatch.setattr(stablehlo.subprocess, "run", run)
+    monkeypatch.setattr(models.subprocess, "run", run)
 
 
 def lowered(function, args, parameters=()):
@@ -63,7 +63,7 @@ def test_a_model_of_the_zoo_costs_what_its_trace_costs(name, tmp_path, here):
     module, positions = lowered(example.function, example.args, example.parameters)
     path = tmp_path / f"{name}.mlir"
     path.write_text(module.as_text())
-    graph = read_stablehlo(path, positions)
+    graph = read_model(path, positions)
     assert graph.op_flop.sum() == pytest.approx(traced.op_flop.sum(), rel=0.01)
     assert graph.op_weight_bytes.sum() == traced.op_weight_bytes.sum()
     assert graph.metadata["parameter_bytes"] == traced.metadata["parameter_bytes"]
@@ -90,11 +90,11 @@ def test_bytecode_and_text_are_one_graph(tmp_path, here):
     text, portable = tmp_path / "m.mlir", tmp_path / "m.mlirbc"
     text.write_text(module.as_text())
     portable.write_bytes(jax.export.export(jax.jit(mixed))(*args).mlir_module_serialized)
-    graph = read_stablehlo(text, positions)
+    graph = read_model(text, positions)
     assert graph.op_weight_bytes.sum() == traced.op_weight_bytes.sum()
     assert graph.op_flop.sum() == pytest.approx(traced.op_flop.sum(), rel=0.06)
     assert graph.metadata.get("unknown_ops") == traced.metadata.get("unknown_ops")
-    exported = read_stablehlo(portable, positions).op_flop.sum()
+    exported = read_model(portable, positions).op_flop.sum()
     assert exported == pytest.approx(traced.op_flop.sum(), rel=0.02)
     assert exported == pytest.approx(graph.op_flop.sum(), rel=0.06)
 
@@ -129,7 +129,7 @@ def test_an_operation_costs_what_its_primitive_does(name, tmp_path, here):
     were not read."""
     module, _ = lowered(SAME[name], (array(8, 16),))
     (tmp_path / "m.mlir").write_text(module.as_text())
-    graph, traced = read_stablehlo(tmp_path / "m.mlir"), trace(SAME[name], array(8, 16))
+    graph, traced = read_model(tmp_path / "m.mlir"), trace(SAME[name], array(8, 16))
     assert sorted(graph.op_kinds) == sorted(traced.op_kinds)
     assert (
         graph.op_flop.sum() == traced.op_flop.sum()
@@ -154,7 +154,7 @@ def test_what_is_computed_on_shards_counts_for_all_of_them(shardy, tmp_path, her
     assert ("sdy.manual_computation" in module) == shardy
     (tmp_path / "m.mlir").write_text(module)
     graph, traced = (
-        read_stablehlo(tmp_path / "m.mlir"),
+        read_model(tmp_path / "m.mlir"),
         trace(lambda x: sharded(x) * 2, array(8, 16)),
     )
     assert graph.op_kinds == traced.op_kinds and graph.op_flop.tolist() == traced.op_flop.tolist()
@@ -169,7 +169,7 @@ def test_an_effect_keeps_the_work_that_it_shows(tmp_path, here):
 
     module, _ = lowered(function, (array(8, 8),))
     (tmp_path / "m.mlir").write_text(module.as_text())
-    graph, traced = read_stablehlo(tmp_path / "m.mlir"), trace(function, array(8, 8))
+    graph, traced = read_model(tmp_path / "m.mlir"), trace(function, array(8, 8))
     assert graph.num_ops == traced.num_ops and graph.op_flop.sum() == traced.op_flop.sum()
 
 
@@ -195,10 +195,10 @@ def test_the_function_that_is_meant_is_main_or_the_public_one(tmp_path, here):
         (HELPER, "neg"),
     ):
         path.write_text(text)
-        assert read_stablehlo(path).op_kinds == ("input", kind)
+        assert read_model(path).op_kinds == ("input", kind)
     path.write_text(PUBLIC.format(name="one") + PUBLIC.format(name="two"))
     with pytest.raises(InputError, match="no function is named main, and 2 may be meant"):
-        read_stablehlo(path)
+        read_model(path)
 
 
 def test_what_the_binding_does_not_know_is_one_line(tmp_path, here, monkeypatch):
@@ -212,11 +212,11 @@ def test_what_the_binding_does_not_know_is_one_line(tmp_path, here, monkeypatch)
     with pytest.raises(
         InputError, match=r"line 2: stablehlo.add cannot be read \(KeyError: .no such.*attribute"
     ):
-        read_stablehlo(path)
+        read_model(path)
     failed = subprocess.CompletedProcess([], 1, b"", b"Traceback:\n  x\nTypeError: of no use\n")
-    monkeypatch.setattr(stablehlo.subprocess, "run", lambda *arguments, **options: failed)
+    monkeypatch.setattr(models.subprocess, "run", lambda *arguments, **options: failed)
     with pytest.raises(InputError, match=r"gave up on it \(TypeError: of no use\)"):
-        read_stablehlo(path)
+        read_model(path)
 
 
 def test_the_commands_read_it(tmp_path, capsys):
@@ -281,7 +281,7 @@ SELF = (
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("", "function"),
+        ("", "is empty"),
         ("module {}", "holds no function"),
         (DOUBLED.replace("add", "added"), "line 2: not StableHLO"),
         (DOUBLED.replace("2x3", "2x?"), "a dynamic shape, tensor<2x?xf32>"),
@@ -290,9 +290,9 @@ SELF = (
         (LOOP, "a loop whose count is not in the file"),
         pytest.param(BOMB, "more than 200,000 operations", marks=pytest.mark.slow),
         (SELF, "more than 100 deep"),
-        ("<" * 100_000, "brackets"),
-        ("HloModule m", "not StableHLO"),
-        ("ML\x00", "not StableHLO"),
+        ("module " + "<" * 100_000, "brackets"),
+        ("HloModule m", "StableHLO is what"),
+        ("ML\x00", "nor another kind that is read"),
     ],
 )
 def test_what_is_not_read_is_one_line(text, named, tmp_path, capsys, here):
@@ -305,15 +305,15 @@ def test_what_is_not_read_is_one_line(text, named, tmp_path, capsys, here):
 @pytest.mark.parametrize(
     ("data", "named"),
     [
-        (DOUBLED.encode(), ".mlir"),
-        (b"ML\xefR\x00", ".mlir"),
+        (DOUBLED.encode(), "StableHLO text: a model, which `lmap trace`"),
+        (b"ML\xefR\x00", "StableHLO bytecode: a model"),
         (b"HloModule jit_f, entry", "StableHLO"),
         (b"PK\x03\x04\x00", "zip"),
         (b"\x80\x04\x95\xff", "pickle"),
-        (b"\x08\x07\x12\x04onnx\x00\xff", "protobuf"),
+        (b"\x08\x07\x12\x04onnx\x00\xff", "ONNX: a model"),
         (b"digraph G {\n a -> b\n}", "DOT"),
         (b"id,lower,upper,size\n", "MiniMalloc"),
-        (b'node { name: "x" }', ".pbtxt"),
+        (b'node { name: "x" }', "CostGraphDef"),
     ],
 )
 def test_what_is_not_ours_is_told_which_door_to_take(data, named, tmp_path):
@@ -351,14 +351,14 @@ SERVER = """
 import os, resource, signal, sys
 import jax.interpreters.mlir, jaxlib.mlir.dialects.chlo, jaxlib.mlir.dialects.func, jaxlib.mlir.dialects.stablehlo
 import learned_mapping.programs.trace.graph
-from learned_mapping.programs.trace import stablehlo, stablehlo_reader
+from learned_mapping.programs.trace import models, stablehlo_reader
 for path in sys.argv[1:]:
     child = os.fork()
     if child == 0:
         signal.alarm(60)
-        resource.setrlimit(resource.RLIMIT_AS, (stablehlo.MEMORY_BYTES, stablehlo.MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (models.MEMORY_BYTES, models.MEMORY_BYTES))
         try:
-            code, text = stablehlo.answer({"name": "m", "parameters": []}, open(path, "rb").read())
+            code, text = models.answer({"name": "m", "parameters": []}, open(path, "rb").read())
         except BaseException as error:
             code, text = 98, repr(error)
         os.write(1, (str(code) + " " + path + " " + (text if code else "") + "\\n").encode())
@@ -402,4 +402,4 @@ def test_damaged_files_are_refused_or_read(tmp_path):
     # the parser goes on for ever
     for path in (line.split()[1] for line in lines if line.startswith("-14 ")):
         with pytest.raises(InputError, match="is not parsed after 20 s"):
-            read_stablehlo(path)
+            read_model(path)

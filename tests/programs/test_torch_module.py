@@ -2,6 +2,7 @@
 is refused."""
 
 import json
+import zipfile
 
 import jax
 import jax.numpy as jnp
@@ -317,3 +318,49 @@ def test_onnx_comes_in_as_a_torch_module(tmp_path, monkeypatch):
         total(graph, "flop", ("dot_general",)) == 2 * 4 * 16 * 8
         and total(graph, "weight_bytes") == 4 * 16 * 8
     )
+
+
+@pytest.mark.parametrize("name", ["convolutions", "transformer", "recurrent", "odd"])
+def test_an_archive_is_its_module(models, name, tmp_path):
+    """`torch.export.save`'s file, whatever its name, is op by op the module's own graph, though the
+    numbers of its weights are cut out of it: catches weights without a shape, and a pickle that is
+    opened."""
+    import torch
+
+    module, args = load_example(f"{models}:{name}")[:2]
+    torch.export.save(torch.export.export(module, args), tmp_path / "whole.pt2")
+    with (
+        zipfile.ZipFile(tmp_path / "whole.pt2") as whole,
+        zipfile.ZipFile("m.dat", "w") as left,
+    ):
+        for entry in whole.infolist():
+            if entry.filename.endswith(".json") or "weight_0" in entry.filename:
+                left.writestr(entry.filename, whole.read(entry))
+    graph = traced("m.dat", "--name", name)
+    own = traced(f"{models}:{name}")
+    assert graph["ops"] == own["ops"] and graph["tensors"] == own["tensors"]
+    assert graph["metadata"]["parameter_bytes"] == own["metadata"]["parameter_bytes"]
+
+
+def test_an_exported_program_holds_its_inputs(models, tmp_path):
+    """A function may return a program alone, or be one."""
+    (tmp_path / "alone.py").write_text(
+        "import torch\n"
+        "def program():\n"
+        "    return torch.export.export(torch.nn.Linear(4, 3), (torch.zeros(2, 4),))\n"
+        "held = program()\n"
+    )
+    graphs = [traced("alone.py:program"), traced("alone.py:held")]
+    for graph in graphs:
+        assert total(graph, "weight_bytes") == 4 * (4 * 3 + 3)
+        assert total(graph, "flop", ("dot_general",)) == 2 * 2 * 4 * 3
+
+
+def test_an_open_size_in_an_archive_is_refused(models, tmp_path, capsys):
+    """Torch evaluates the text of such a size, so that it does not get there."""
+    import torch
+
+    program = load_example(f"{models}:dynamic").function
+    torch.export.save(program, "m.pt2")
+    assert main(["trace", "m.pt2", "--out", "graph.json"]) == 2
+    assert "a dynamic shape: export it with fixed shapes" in capsys.readouterr().err

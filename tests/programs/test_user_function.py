@@ -34,7 +34,7 @@ def user_module(tmp_path, monkeypatch):
     return "my_own_model"
 
 
-def traced(spec, arguments=(), parameters=()):
+def traced(spec, arguments=(), parameters=None):
     """The graph of a user's function, as the command line makes it."""
     example = load_example(spec, arguments, parameters=parameters)
     return trace(example.function, *example.args, parameters=example.parameters)

@@ -96,6 +96,7 @@ def machine_of(rng, devices, transfers, seconds):
         bytes_per_s=tuple(rng.uniform(0.5, 2.0, devices) / byte_s),
         link_bytes_per_s=tuple(map(tuple, rng.uniform(0.2, 5.0, (devices, devices)) / byte_s)),
         link_latency_s=tuple(map(tuple, rng.uniform(0.0, seconds, (devices, devices)))),
+        op_overhead_s=tuple(rng.uniform(0.0, seconds, devices)),
     )
 
 

@@ -18,7 +18,7 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.agent.checkpoints import save_policy
 from learned_mapping.mcm.agent.config import SIZES, agent_config
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.methods import BALANCED, FOLLOW, Task
+from learned_mapping.mcm.methods import BALANCED, Task
 from learned_mapping.mcm.searches.even_cut import Start
 from learned_mapping_companion.mcm import graphs
 
@@ -28,22 +28,17 @@ from .pretrain import FINALISTS, SAMPLES, SETTINGS, SNAPSHOTS, Pretraining, choo
 
 def env_of(name: str, balanced: bool = False) -> PartitionEnv:
     """A graph of the set ``mcm-graphs`` on as many chips as its manifest says, judged by the
-    analytical model.
-
-    Where samples begin at partitions, training never goes on from a best one: near-balanced draws
-    alone leave something to gain in every batch.
-    """
+    analytical model."""
     task = Task(graphs.load_graph(name), ChipPackage(chips=graphs.chips(name)))
-    return PartitionEnv(
-        task.model, task.arrays, Start(task.model, task.arrays, FOLLOW) if balanced else None
-    )
+    start = Start(task.model, task.arrays) if balanced else None
+    return PartitionEnv(task.model, task.arrays, start)
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Pre-train the policy of paper 2.")
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, .npz")
     parser.add_argument(
-        "--balanced", action="store_true", help="the policy of moves from near-balanced partitions"
+        "--balanced", action="store_true", help="the policy of pushes from near-balanced partitions"
     )
     parser.add_argument("--profile", choices=tuple(SIZES), default="full")
     parser.add_argument("--samples", type=int, help="partitions judged (default: the profile's)")

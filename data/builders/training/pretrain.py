@@ -25,6 +25,7 @@ from learned_mapping.mcm.agent.ppo import (
     run,
 )
 from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mcm.searches.even_cut import Places
 
 ZERO_SHOT_SAMPLES = 20
 FINE_TUNE_SAMPLES = 100
@@ -38,7 +39,7 @@ SETTINGS = {"learning_rate": 3e-4, "entropy": 0.1, "epochs": 2, "op_weight": 1.0
 """Gentler than on one graph, so that a policy over chips stays as wide as fine-tuning needs it.
 With ten epochs on each graph, or ten times the weight on the ops' credits, it is soon sure of
 itself. The policy of moves has a prior that keeps it wide, and needs none of this."""
-SNAPSHOT, LEARNED = "snapshot", "learned"
+SNAPSHOT, LEARNED, PLACES = "snapshot", "learned", "places"
 
 
 class Pretraining:
@@ -75,13 +76,14 @@ class Pretraining:
             )[1:]
         )
         self._makers, self._envs = envs, {}
+        self._places: dict[int, Places] = {}
 
     @property
     def done(self) -> bool:
         return self.iterations >= self.total
 
-    def _env(self) -> PartitionEnv:
-        """Every graph once per round, in an order of that round."""
+    def _next(self) -> tuple[int, PartitionEnv]:
+        """Every graph once per round, in an order of that round: its index and environment."""
         round_number, place = divmod(self.iterations, len(self._makers))
         index = int(
             np.random.default_rng([self.seed, 1, round_number]).permutation(len(self._makers))[
@@ -90,17 +92,21 @@ class Pretraining:
         )
         if index not in self._envs:
             self._envs[index] = self._makers[index]()
-        return self._envs[index]
+        return index, self._envs[index]
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """One batch and one update. All randomness comes from the seed and the number of the
-        iteration."""
+        iteration. A policy that begins at partitions goes on from those of the round before."""
         rng = np.random.default_rng([self.seed, 2, self.iterations])
-        env = self._env()
-        context = self.policy.context(env)
-        batch = rollouts(self.policy, self.learned.parameters, context, env, rng)
+        index, env = self._next()
+        context, places = self.policy.context(env), self._places.get(index)
+        if places is None and env.start is not None:
+            places = env.start.draw(rng, self.config.rollouts)
+        batch = rollouts(self.policy, self.learned.parameters, context, env, rng, places=places)
         if stop():
             return None
+        if places is not None:
+            self._places[index] = env.start.after(places, rng, batch.partitions, batch.throughput)
         self.learned, measured = learn(self.policy, self.learned, context, env, batch, rng)
         rewards = batch.throughput / env.unit
         self.iterations += 1
@@ -119,9 +125,12 @@ class Pretraining:
         arrays = flatten(self.learned, LEARNED)
         for iteration, parameters in self.snapshots.items():
             arrays |= flatten(parameters, f"{SNAPSHOT}{iteration}")
+        for index, places in self._places.items():
+            arrays |= flatten(places, f"{PLACES}{index}")
         return arrays, {
             **self._identity(),
             "iterations": self.iterations,
+            "places": sorted(self._places),
             "snapshots": sorted(self.snapshots),
         }
 
@@ -134,6 +143,8 @@ class Pretraining:
                 raise InputError(source, name, f"{header.get(name)!r}, expected {expected!r}")
         self.learned = Learned(*unflatten(self.learned, arrays, LEARNED, source))
         self.iterations = int(header["iterations"])
+        for i in map(int, header["places"]):
+            self._places[i] = Places(*(arrays[f"{PLACES}{i}.{name}"] for name in Places._fields))
         template = self.learned.parameters
         self.snapshots = {
             int(i): unflatten(template, arrays, f"{SNAPSHOT}{int(i)}", source)

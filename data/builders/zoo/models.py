@@ -3,7 +3,8 @@ realistic shapes."""
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -14,7 +15,7 @@ import optax
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.program import Program
-from learned_mapping.programs.trace import primitive_costs
+from learned_mapping.programs.trace import dataflow, primitive_costs
 from learned_mapping.programs.trace.dataflow import Dataflow, flatten
 from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.schedule import schedule_dataflow
@@ -27,6 +28,8 @@ from .layers import cross_entropy
 integers = partial(array, dtype=jnp.int32)
 STORED_RULES = ("stack", "unstack", "random_split", "integer_pow")
 """Primitives that had no rule when the stored sets were made, or one FLOP per element for one."""
+STORED_OPS = frozenset(("stop_gradient", "random_wrap", "random_unwrap"))
+"""Marks that were operations."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -340,10 +343,18 @@ def example(name: str, **options: Any) -> Example:
         raise InputError("zoo", name, f"options {options} do not fit: {error}") from None
 
 
-def stored_costs() -> Any:
+@contextmanager
+def stored_costs() -> Iterator[None]:
     """A context in which `STORED_RULES` have no rule and are charged one FLOP per element of their
-    results."""
-    return mock.patch.dict(primitive_costs.RULES, {name: None for name in STORED_RULES})
+    results, `STORED_OPS` are operations, and none is spelled out."""
+    without = {name: None for name in STORED_RULES}
+    marks = primitive_costs.MARKS - STORED_OPS
+    with (
+        mock.patch.dict(primitive_costs.RULES, without),
+        mock.patch.object(dataflow, "MARKS", marks),
+        mock.patch.object(dataflow, "SPELLED", {}),
+    ):
+        yield
 
 
 def frozen_trace(case: Example, name: str) -> ComputationGraph:

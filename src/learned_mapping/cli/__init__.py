@@ -127,9 +127,13 @@ class _Heedless:
 
 def _options(arguments: Sequence[str] | None) -> Any:
     try:
-        return make_parser().parse_args(arguments)
+        options = make_parser().parse_args(arguments)
     except SystemExit:  # argparse has said what was asked for, help or version
         return DONE
+    if not hasattr(options, "run"):  # `lmap` alone
+        make_parser().print_help()
+        return DONE
+    return options
 
 
 def _discard(stream: Any) -> None:

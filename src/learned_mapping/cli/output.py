@@ -27,6 +27,25 @@ def unknown_costs(metadata: Mapping[str, Any]) -> str:
     )
 
 
+def guessed_parameters(metadata: Mapping[str, Any]) -> str:
+    """A line on the arguments of a model that were taken for parameters; empty for none."""
+    guess = metadata.get("guessed_parameters")
+    count, size = (guess.get(key) if isinstance(guess, Mapping) else None for key in GUESSED)
+    if not is_whole(count) or not is_whole(size) or not 0 < count <= 10**9 or not 0 <= size < 2**60:
+        return ""
+    unit, each = next((u, e) for u, e in UNITS if size >= e or e == 1)
+    who, looks = ("argument", "looks like a parameter"), ("arguments", "look like parameters")
+    noun, verb = looks if count > 1 else who
+    return (
+        f"{count:,} {noun} of {size / each:.3g} {unit} {verb}; `lmap trace --parameters none`"
+        " treats them as inputs"
+    )
+
+
+GUESSED = ("arguments", "bytes")
+UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 1000), ("bytes", 1))
+
+
 def print_json(value: Any) -> None:
     """One JSON object on one line; numbers that JSON lacks become null."""
     print(json.dumps(_finite(value), allow_nan=False, default=_plain))

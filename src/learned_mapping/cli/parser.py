@@ -8,6 +8,7 @@ import argparse
 import functools
 import importlib
 import importlib.util
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from learned_mapping import __version__
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, alternative
 from learned_mapping.programs.json_io import read_yaml
 
 PAPERS = ("mmap", "mcm", "regal")
@@ -35,24 +36,73 @@ class _MethodsHelp(argparse.Action):
     def __call__(
         self, parser: Any, namespace: Any, values: Any, option: str | None = None
     ) -> NoReturn:
-        parser.print_help()
-        if getattr(namespace, "paper", None) in PAPERS:
-            from learned_mapping.problem import problem
+        paper = getattr(namespace, "paper", None)
+        if paper not in PAPERS:
+            parser.print_help()
+            print("\nOptions of one paper alone, and its methods: lmap solve mmap|mcm|regal --help")
+            raise SystemExit(0)
+        from learned_mapping.problem import problem
 
-            name = (
-                "silicon" if getattr(namespace, "hardware", None) == "silicon" else namespace.paper
-            )
-            print(f"\nmethods of {name}:")
-            chosen = problem(name)
-            for name, method in chosen.methods().items():
-                print(f"  {name:<28} {method.description}{chosen.note_of(name)}")
-        else:
-            print("\nThe methods: lmap solve mmap|mcm|regal --help")
+        _help_of(paper, parser)
+        name = "silicon" if getattr(namespace, "hardware", None) == "silicon" else paper
+        chosen = problem(name)
+        for title, kinds in GROUPS.items():
+            methods = {n: m for n, m in chosen.methods().items() if m.kind in kinds}
+            lines = [f"  {n:<28} {m.description}{chosen.note_of(n)}" for n, m in methods.items()]
+            if lines:
+                print(f"\n{title} of {name}:", *lines, sep="\n")
+        print("\nor your own: --method FILE.py:FUNCTION")
         raise SystemExit(0)
+
+
+GROUPS = {
+    "rules": ("rule",),
+    "searches": ("search", "exact"),
+    "agents of the paper, and ours,": ("paper's learner", "our learner"),
+}
+"""Headings of the methods, and the kinds of `problem.KINDS` under each."""
+
+
+def _help_of(paper: str, parser: argparse.ArgumentParser) -> None:
+    """Prints the help with the options of this paper and of all; those of others say so by their
+    first words, as in ``mcm, regal: ...``."""
+    helps = {action: action.help for action in parser._actions}
+    for action, text in helps.items():
+        owners, colon, rest = (text or "").partition(": ")
+        if colon and set(owners.split(", ")) <= set(PAPERS):
+            action.help = rest if paper in owners.split(", ") else argparse.SUPPRESS
+    try:
+        parser.print_help()
+    finally:
+        for action, text in helps.items():
+            action.help = text
+
+
+class _Completion(argparse.Action):
+    """Prints what makes a shell complete the commands and their options."""
+
+    def __call__(
+        self, parser: Any, namespace: Any, values: Any, option: str | None = None
+    ) -> NoReturn:
+        import shtab
+
+        print(shtab.complete(parser, values))
+        raise SystemExit(0)
+
+
+class _Retired(argparse.Action):
+    """An option that there was, which says what is there now."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        raise InputError(str(option), "", f"is gone: {self.const}")
 
 
 class _Parser(argparse.ArgumentParser):
     """Complains in one line."""
+
+    def __init__(self, **settings: Any):
+        super().__init__(**settings)
+        self.register("action", "boolean", argparse.BooleanOptionalAction)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The arguments as argparse reads them; it takes the value of ``--seconds=--`` for an empty
@@ -61,10 +111,21 @@ class _Parser(argparse.ArgumentParser):
         for argument in args:
             if argument.startswith("--") and argument.endswith("=--"):
                 self.error(f"{argument[:-3]}: expected a value, got '--'")
+            if self._subparsers is None and self.prefix_chars == "-":
+                self._expect_known(argument)
         return super().parse_known_args(args, namespace)
+
+    def _expect_known(self, argument: str) -> None:
+        """Complains of an option of another name, before others that it leaves out."""
+        name = argument.partition("=")[0]
+        own = [flag for action in self._actions for flag in action.option_strings]
+        if re.match("--[a-z]", name) and not any(flag.startswith(name) for flag in own):
+            self.error(f"unrecognized arguments: {argument}{alternative(name, own)}")
 
     def error(self, message: str) -> NoReturn:
         help_command = f"lmap {' '.join(self.prog.split()[1:])} --help".replace("  ", " ")
+        if choice := re.search(r"invalid choice: '?(.*?)'? \(choose from (.*)\)$", message):
+            message += alternative(choice[1], choice[2].replace("'", "").split(", "))
         raise InputError("", "", f"{message.removeprefix('argument ')} ({help_command})")
 
 
@@ -110,7 +171,7 @@ GROUP = "learned_mapping.commands"
 FROM_CHECKOUT = {
     "artifacts": "every table and figure", "make": "regenerate tables and figures",
     "verify": "compute stored runs again", "fingerprint": "let methods play small frozen instances",
-    "data": "the data sets", "bench": "MMapBench", "extract": "a game from the TPU compiler",
+    "data": "the data sets", "extract": "a game from the TPU compiler",
     "price": "mappings priced by the TPU compiler",
 }  # fmt: skip
 """Commands of the companion, which an installed package has not."""
@@ -160,12 +221,14 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=TRUST,
     )
     parser.add_argument("--version", action="version", version=f"lmap {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    specs = {
-        name: (package, spec)
-        for package, table in _tables().items()
-        for name, spec in table.items()
-    }
+    words = 'print what makes a shell complete commands: eval "$(lmap --completion bash)"'
+    shells = ["bash", "zsh", "tcsh"]
+    parser.add_argument("--completion", action=_Completion, choices=shells, help=words)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    specs: dict[str, tuple[str, dict[str, Any]]] = {}
+    for package, table in _tables().items():
+        for name, spec in table.items():  # a command that is there already may run otherwise
+            specs[name] = package, specs.get(name, ("", {}))[1] | spec
     for name, (package, spec) in specs.items():
         help, own_help = spec["help"], name == "solve"
         about = f"{help[0].upper()}{help[1:]}."
@@ -183,6 +246,9 @@ def make_parser() -> argparse.ArgumentParser:
                 kind, *bounds = keywords["type"]
                 keywords["type"] = TYPES[kind](*bounds)
             place.add_argument(*flags.split(), **keywords)
+        for flag, instead in spec.get("retired", {}).items():
+            gone = {"action": _Retired, "nargs": "?", "const": instead, "help": argparse.SUPPRESS}
+            command.add_argument(flag, **gone)
     for name in [name for name in FROM_CHECKOUT if name not in specs]:
         about = {
             "help": f"{FROM_CHECKOUT[name]}; needs a checkout",

@@ -6,40 +6,52 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from learned_mapping.cli.output import JSON_ENDINGS, check_out, report, unknown_costs
+from learned_mapping.cli.output import (
+    JSON_ENDINGS,
+    check_out,
+    guessed_parameters,
+    report,
+    unknown_costs,
+)
 from learned_mapping.errors import InputError, shown
-from learned_mapping.problem import STABLEHLO_ENDINGS
 from learned_mapping.programs.graph import ComputationGraph, check_text
+from learned_mapping.programs.sources import is_function
 
 
-def positions(text: str) -> tuple[int, ...]:
-    """``0,2-4`` as (0, 2, 3, 4); raises `InputError` for anything else."""
+def positions(text: str) -> tuple[int, ...] | None:
+    """``0,2-4`` as (0, 2, 3, 4), ``none`` as (), nothing as None; raises `InputError` for anything
+    else."""
+    if not text or text == "none":
+        return () if text else None
     numbers: list[int] = []
-    for part in text.split(",") if text else ():
+    for part in text.split(","):
         ends = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", part, re.ASCII)
         if ends is None or int(ends[1]) > int(ends[2] or ends[1]):
             raise InputError(
-                "--parameters", "", f"expected positions such as 0,2 or 0-5, got {text!r}"
+                "--parameters", "", f"expected positions such as 0,2 or 0-5, or none, got {text!r}"
             )
         numbers += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
     return tuple(numbers)
 
 
 def trace(options: Any) -> int:
-    """Traces a function or a torch module, or reads StableHLO, into a graph file, with
+    """Traces a function or a torch module, or reads a model's file, into a graph file, with
     ``--program`` a program file."""
     out = check_out(options.out, JSON_ENDINGS, [])
     if options.name is not None:
         check_text("--name", "name", [options.name])
+    if options.machine is not None and not options.program:
+        raise InputError("--machine", "", "is for --program")
     parameters = positions(options.parameters)
-    if options.function.endswith(STABLEHLO_ENDINGS):
-        from learned_mapping.programs.trace.stablehlo import read_stablehlo
-
-        _refuse(options, "arg", "check")
-        limit = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
-        graph = read_stablehlo(options.function, parameters, options.name, **limit)
-        return _write(options, out, graph, {})
-    from learned_mapping.programs.trace.user_function import beside, is_torch, load_example
+    limit = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
+    if not is_function(options.function):
+        return _write(options, out, _of_file(options, parameters, limit), {})
+    from learned_mapping.programs.trace.user_function import (
+        beside,
+        graph_of_example,
+        is_torch,
+        load_example,
+    )
 
     # what the user's code prints is no report
     with beside(options.function), redirect_stdout(sys.stderr):
@@ -48,31 +60,52 @@ def trace(options: Any) -> int:
         settings: dict[str, Any] = {"name": options.name or options.function.rpartition(":")[2]}
         counts: dict[str, Any] = {}
         if is_torch(function):
-            from learned_mapping.programs.trace.torch_module import trace_module
-
             _refuse(options, "check", "unroll_limit")
-            traced: Any = trace_module(function, args, example.parameters, **settings)
+            traced: Any = graph_of_example(example, **settings)
         else:
-            settings |= (
-                {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
-            )
+            settings |= limit
             if options.check:
                 from learned_mapping.programs.trace.xla_counts import compare
 
                 counts = compare(function, *args, **settings)
-            settings |= {"parameters": example.parameters}
             if options.program:
-                from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
                 from learned_mapping.programs.trace.schedule import schedule
 
                 traced = schedule(
-                    function, *args, **settings, machine=MemoryHierarchy(), donated=example.donated
+                    function,
+                    *args,
+                    **settings,
+                    parameters=example.parameters,
+                    machine=_hierarchy(options),
+                    donated=example.donated,
                 )
             else:
-                from learned_mapping.programs.trace.graph import trace as trace_graph
-
-                traced = trace_graph(function, *args, **settings)
+                traced = graph_of_example(example, **settings)
     return _write(options, out, traced, counts)
+
+
+def _of_file(
+    options: Any, parameters: tuple[int, ...] | None, limit: dict[str, int]
+) -> ComputationGraph:
+    """The graph of a model's file."""
+    from learned_mapping.programs.trace.models import read_model
+
+    _refuse(options, "check")
+    shapes = []
+    if options.arg:
+        from learned_mapping.programs.trace.user_function import parse_argument
+
+        for text in options.arg:
+            argument = parse_argument(text)
+            shapes.append((str(argument.dtype), argument.shape))
+    return read_model(options.function, parameters, options.name, **limit, shapes=shapes)
+
+
+def _hierarchy(options: Any) -> Any:
+    """The memories that a program is written for."""
+    from learned_mapping.hardware.machine import hierarchy_of, read_machine
+
+    return hierarchy_of(read_machine(options.machine or "paper-1"))
 
 
 def _refuse(options: Any, *names: str) -> None:
@@ -88,10 +121,9 @@ def _write(options: Any, out: Path, traced: Any, counts: dict[str, Any]) -> int:
 
     if options.program:
         if isinstance(traced, ComputationGraph):
-            from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
             from learned_mapping.programs.trace.schedule import schedule_graph
 
-            traced = schedule_graph(traced, MemoryHierarchy())
+            traced = schedule_graph(traced, _hierarchy(options))
         write_program(out, traced)
         facts = {"instructions": traced.num_instructions, "buffers": traced.num_buffers}
         facts["possible_saving_s"] = traced.possible_saving_s
@@ -103,8 +135,9 @@ def _write(options: Any, out: Path, traced: Any, counts: dict[str, Any]) -> int:
             "flop": float(traced.op_flop.sum()),
         }
         facts["weight_bytes"] = int(traced.op_weight_bytes.sum())
-    if line := unknown_costs(traced.metadata):
-        print(line, file=sys.stderr)
+    for told in (guessed_parameters, unknown_costs):
+        if line := told(traced.metadata):
+            print(line, file=sys.stderr)
     numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items())
     lines = [
         f"{traced.name}: {numbers} -> {shown(out, 1000)}",

@@ -9,7 +9,7 @@ import dataclasses
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from learned_mapping.cli.output import (
     JSON_ENDINGS,
     check_out,
+    guessed_parameters,
     print_json,
     report,
     search_progress,
@@ -25,17 +26,20 @@ from learned_mapping.cli.output import (
 from learned_mapping.errors import InputError, LearnedMappingError, is_whole, shown
 from learned_mapping.interrupts import patient
 from learned_mapping.learning.device import on_device
-from learned_mapping.problem import GRAPH_ENDINGS, Problem, Result, problem
+from learned_mapping.problem import Problem, Result, problem
 from learned_mapping.problem import solve as solve_task
 from learned_mapping.programs import minimalloc
 from learned_mapping.programs.json_io import (
     Node,
     file_sha256,
+    read_head,
     read_json,
     schema_name,
     write_bytes,
     write_json,
 )
+from learned_mapping.programs.recognition import JSON, MINIMALLOC, kind_of
+from learned_mapping.programs.sources import is_function
 from learned_mapping.verdict import LISTED
 
 # Kind of a solution's file -> whose it is.
@@ -45,45 +49,86 @@ BOUND_SECONDS = 60.0
 PATIENCE_S = 5.0  # After an interrupt, for the method to come to its end.
 READY_S = 1.0  # From here on the seconds that compiling took are told.
 OPTIONS = {
-    "mmap": ("size", "device"),
-    "mcm": ("chips", "package", "fold", "start", "repair", "iterations", "hardware"),
+    "mmap": ("machine", "size", "device"),
+    "mcm": ("machine", "fused", "chips", "fold", "start", "repair", "iterations", "hardware"),
     "regal": (
+        "machine",
+        "fused",
         "objective",
         "devices",
         "transfers",
-        "memory_gib",
         "link_bytes_per_s",
         "link_latency_s",
     ),
 }
 """Options of each paper's problem; an option of another paper is refused."""
+UNSEEN = ("size", "device", "fold", "fused", "hardware")
+"""Options that no task takes."""
+RETIRED = {"mcm": ("package",), "regal": ("memory_gib",)}
+"""Options that files of solutions still have."""
+SAID = ("chips", "package", "devices", "transfers", "memory_gib", *OPTIONS["regal"][-2:])
+"""Options that a machine says."""
 
 
 def _problem(options: Any) -> Problem:
     """The problem of the command, whose options are its own; raises `InputError` where one is
     another paper's."""
     for paper, names in OPTIONS.items():
-        for name in names:
-            if paper != options.paper and getattr(options, name, None) not in (None, False):
+        for name in set(names).difference(OPTIONS[options.paper]):
+            if getattr(options, name, None) not in (None, False):
                 raise InputError(f"--{name.replace('_', '-')}", "", f"is for {paper}")
-    return problem("silicon" if options.hardware == "silicon" else options.paper)
+    return problem(_room(options))
 
 
-def _hardware(options: Any) -> dict[str, Any]:
-    """The options that were given, as `Problem.task` takes them."""
+def _room(options: Any) -> str:
+    return "silicon" if options.hardware == "silicon" else options.paper
+
+
+def _given(options: Any) -> dict[str, Any]:
+    """The options on the task that were given, by name; a machine as it is read."""
     values = {
         name: getattr(options, name, None)
         for name in OPTIONS[options.paper]
-        if name not in ("fold", "hardware")
+        if name not in ("fold", "fused", "hardware")
     }
     values = {name: value for name, value in values.items() if value is not None}
-    if isinstance(values.get("package"), str):
-        if "chips" in values:
-            raise InputError("--chips", "", "is said by the package's file")
-        from learned_mapping.hardware.chip_package import read_package
+    if "machine" in values:
+        from learned_mapping.hardware.machine import read_machine
 
-        values["package"] = read_package(values["package"])
+        values["machine"] = read_machine(values["machine"])
     return values
+
+
+def _task_options(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options on the task as `Problem.task` takes them: of a machine the part that this problem
+    sees, but for a program, which has it already (`_read`).
+
+    Raises:
+      InputError: an option says what the machine says, or the problem has no such machine.
+    """
+    values = {option: value for option, value in given.items() if option not in UNSEEN}
+    if "machine" not in values:
+        return values
+    for option in SAID:
+        if option in values:
+            raise InputError(f"--{option.replace('_', '-')}", "", "is said by the machine")
+    from learned_mapping.hardware.machine import devices_of, package_of
+
+    machine = values.pop("machine")
+    if name == "regal":
+        values["machine"] = devices_of(machine)
+    elif name != "mmap":
+        values["package"] = package_of(machine)
+    return values | ({"memory": True} if name == "mcm" else {})
+
+
+def _read(paper: str, path: str, given: Mapping[str, Any]) -> Any:
+    """The instance of a file, a program as the machine has it."""
+    if paper != "mmap" or "machine" not in given:
+        return problem(paper).read(path)
+    from learned_mapping.hardware.machine import hierarchy_of
+
+    return problem(paper).read(path, hierarchy_of(given["machine"]))
 
 
 def _folded(graph: Any) -> Any:
@@ -104,15 +149,24 @@ def _of_file(instance: Any, path: str) -> Iterator[None]:
 
 
 def _judged_instance(paper: str, solution: str, instance: Any) -> Any:
-    """The instance a solution file is for: the one given, or what `fold` makes of it."""
-    if paper != "mcm":
+    """The instance a solution file is for: the one given, or what `fold` or fusing makes of it."""
+    if paper == "mmap":
         return instance
     value = read_json(solution).value
     made_for = value.get("digest") if isinstance(value, dict) else None
-    if made_for == instance.digest:
-        return instance
-    folded = _folded(instance)
-    return folded if made_for == folded.digest else instance
+    return next((made for made in _versions(paper, instance) if made.digest == made_for), instance)
+
+
+def _versions(paper: str, graph: Any) -> Iterator[Any]:
+    """The graphs that a user may have meant by one."""
+    from learned_mapping.programs.trace.fused import fused_graph
+
+    yield graph
+    folded = [_folded(graph)] if paper == "mcm" else []
+    yield from folded
+    for whole in (graph, *folded):
+        with suppress(InputError):
+            yield fused_graph(whole)
 
 
 def solve(options: Any) -> int:
@@ -120,15 +174,17 @@ def solve(options: Any) -> int:
     valid. An interrupt ends the search, and the best so far is written."""
     out = _checked_out(options)
     paper = _problem(options)
-    paper.method(options.method)  # complains of an unknown one
-    paper.refuse(
-        options.method, [n for n in OPTIONS[options.paper] if getattr(options, n) is not None], "--"
-    )
-    instance, chosen = _instance(paper, options), _hardware(options)
+    if options.method == AUTO:
+        _expect_plain(options)
+    else:
+        paper.method(options.method)  # complains of an unknown one
+    narrow = [name for name in OPTIONS[options.paper] if name not in ("machine", "fused")]
+    paper.refuse(options.method, [n for n in narrow if getattr(options, n) is not None], "--")
+    chosen = _given(options)
+    hardware = _task_options(_room(options), chosen)
+    instance = _instance(options, chosen)
     with _of_file(instance, options.instance):
-        task = paper.task(
-            instance, **{name: chosen[name] for name in chosen.keys() - {"size", "device"}}
-        )
+        task = paper.task(instance, **hardware)
     method, result, ready_s, interrupted = _run(paper, task, instance, options)
     if unseen := paper.unseen(task, method):
         print(unseen, file=sys.stderr)
@@ -185,10 +241,39 @@ def solve(options: Any) -> int:
     return 0
 
 
+AUTO, AUTO_SECONDS = "auto", 30.0
+
+
+def _expect_plain(options: Any) -> None:
+    """Raises `InputError` for options that no choice of methods can keep to."""
+    for name in ("samples", "checkpoint", "start", "repair", "iterations", "size"):
+        if getattr(options, name) is not None:
+            raise InputError(f"--{name}", "", "is for one method, not for auto")
+    if options.hardware == "silicon":
+        raise InputError("--method", "auto", "is for the analytical model")
+
+
+def _by_auto(paper: Problem, task: Any, options: Any, progress: Any) -> tuple[str, Result]:
+    """The best of what rules, an exact method and searches find, and by which; its metrics have the
+    bound."""
+    from learned_mapping.auto import answer
+
+    seconds, since = options.seconds or AUTO_SECONDS, time.perf_counter()
+    found = answer(paper, task, seconds, seed=options.seed, progress=progress)
+    if found.result is None:
+        fault = found.refusal or "nothing found that fits; no proof that nothing does"
+        raise LearnedMappingError(f"{options.instance}: {fault}")
+    metrics = found.result.metrics
+    if paper.name != "mmap":
+        metrics = {"bound_s": found.bound} | metrics
+    spent = time.perf_counter() - since
+    return found.result.by, dataclasses.replace(found.result, metrics=metrics, by="", seconds=spent)
+
+
 def _checked_out(options: Any) -> Path:
     """The path of the solution; raises `InputError`, before anything is computed, where it cannot
     be written."""
-    inputs = [options.instance, *filter(None, [options.package])]
+    inputs = [options.instance, *filter(None, [options.machine])]
     foreign = (
         minimalloc.ENDINGS
         if options.paper == "mmap" and options.instance.endswith(minimalloc.ENDINGS)
@@ -202,9 +287,9 @@ def _checked_out(options: Any) -> Path:
     return out
 
 
-def _instance(paper: Problem, options: Any) -> Any:
+def _instance(options: Any, given: Mapping[str, Any]) -> Any:
     """The instance as the options want it; says what a user may have missed in its file."""
-    instance = paper.read(options.instance)
+    instance = _read(options.paper, options.instance, given)
     if options.fold:
         with _of_file(instance, options.instance):
             instance = _folded(instance)
@@ -217,7 +302,26 @@ def _instance(paper: Problem, options: Any) -> Any:
                 file=sys.stderr,
             )
     _tell_of_unknown(instance)
-    return instance
+    return instance if options.paper == "mmap" else _fused(instance, options)
+
+
+def _fused(graph: Any, options: Any) -> Any:
+    """The graph of the instructions that a compiler makes, where it is asked for; and on a machine
+    unless it is refused, or the graph cannot be fused."""
+    if options.fused is False or (options.fused is None and options.machine is None):
+        return graph
+    from learned_mapping.programs.trace.fused import fused_graph
+
+    try:
+        with _of_file(graph, options.instance):
+            fused = fused_graph(graph)
+    except InputError as error:
+        if options.fused:
+            raise
+        print(error, file=sys.stderr)
+        return graph
+    print(f"{graph.num_ops:,} ops are {fused.num_ops:,} once fused (--no-fused)", file=sys.stderr)
+    return fused
 
 
 def _run(paper: Problem, task: Any, instance: Any, options: Any) -> tuple[str, Result, float, bool]:
@@ -236,6 +340,9 @@ def _run(paper: Problem, task: Any, instance: Any, options: Any) -> tuple[str, R
         on_device(options.device),
     ):
         try:
+            if method == AUTO:
+                method, result = _by_auto(paper, task, options, progress)
+                return method, result, 0.0, bool(interrupted)
             with _of_file(instance, options.instance):
                 result = solve_task(paper, task, method, **limits, progress=progress)
         except LearnedMappingError as error:
@@ -267,7 +374,11 @@ def _origin(
 ) -> dict[str, Any]:
     """How a solution was made, as its file says it."""
     settings = chosen | ({"fold": True} if options.fold else {})
-    settings |= {"package": dataclasses.asdict(chosen["package"])} if "package" in chosen else {}
+    settings |= {"fused": True} if "fused_ops" in instance.metadata else {}
+    if "machine" in chosen:
+        from learned_mapping.hardware.machine import machine_to_json
+
+        settings["machine"] = machine_to_json(chosen["machine"])
     settings |= {} if options.hardware is None else {"hardware": options.hardware}
     network = paper.network_of(task, method)
     file = (
@@ -281,10 +392,9 @@ def _origin(
         "seed": options.seed,
         "samples": result.samples,
     }
-    unknown = instance.metadata.get("unknown_ops")
-    more = {"network": file} if file else {}
-    more |= {"unknown_ops": unknown} if unknown else {}
-    return origin | {"options": settings} | more
+    facts = {fact: instance.metadata.get(fact) for fact in ("unknown_ops", "guessed_parameters")}
+    facts |= {"network": file}
+    return origin | {"options": settings} | {fact: told for fact, told in facts.items() if told}
 
 
 def _by_whom(paper: Problem, method: str, result: Result) -> str:
@@ -355,23 +465,32 @@ def _gap(value: float | None, proven: float | None, *others: float) -> float | N
     return max(value / bound - 1.0, 0.0)
 
 
+FACTS = {
+    "ports_without_output": (
+        "output is",
+        "outputs are",
+        "used but not stated: an order of ops, of 0 bytes",
+    ),
+    "sizes_not_known": (
+        "size is",
+        "sizes are",
+        "not known to the writer: nothing is held, of 0 bytes",
+    ),
+    "held_through_gaps": ("buffer is", "buffers are", "held through the gaps that the file gives"),
+    "aligned_as_others": ("buffer is", "buffers are", "aligned to what suits all, not as given"),
+}
+"""What metadata count -> what it is, one or many, and what it means for the reader."""
+
+
 def _tell_of_unknown(instance: Any) -> None:
-    """Says what a file leaves open, and what stands for it."""
-    for field, one, many, meaning in (
-        (
-            "ports_without_output",
-            "output is",
-            "outputs are",
-            "used but not stated: an order of ops",
-        ),
-        ("sizes_not_known", "size is", "sizes are", "not known to the writer: nothing is held"),
-    ):
-        count = instance.metadata.get(field, 0)
+    """Says what a file leaves open or what is read more strictly, and what stands for it."""
+    for fact, (one, many, meaning) in FACTS.items():
+        count = instance.metadata.get(fact, 0)
         if is_whole(count) and count > 0:
-            noun = one if count == 1 else many
-            print(f"{count:,} {noun} {meaning}, of 0 bytes", file=sys.stderr)
-    if line := unknown_costs(instance.metadata):
-        print(line, file=sys.stderr)
+            print(f"{count:,} {one if count == 1 else many} {meaning}", file=sys.stderr)
+    for told in (guessed_parameters, unknown_costs):
+        if line := told(instance.metadata):
+            print(line, file=sys.stderr)
 
 
 def check(options: Any) -> int:
@@ -379,26 +498,33 @@ def check(options: Any) -> int:
     options.paper, files = _named_files("check", options.files)
     if len(files) == 1:
         return _check_instance(_problem(options), files[0], options)
-    source, judged = problem(options.paper).read(files[0]), judged_options(files[1])
-    _tell_of_unknown(source)
+    judged = judged_options(files[1])
     if options.paper == "mcm" and options.hardware is None:
         options.hardware = judged.get("hardware")
-    chosen, instance = _problem(options), _judged_instance(options.paper, files[1], source)
+    chosen, said = _problem(options), _said(judged, _given(options))
+    source = _read(options.paper, files[0], said)
+    _tell_of_unknown(source)
+    instance = _judged_instance(options.paper, files[1], source)
     solution = chosen.read_solution(files[1], instance)
-    task = _judged_task(
-        chosen, options.paper, files, instance, solution, judged | _hardware(options)
-    )
+    task = _judged_task(chosen, _room(options), files, instance, solution, said)
     verdict = chosen.validate(task, solution, None if options.all else LISTED)
     return report(options, verdict.to_json(), verdict, verdict.valid)
 
 
+def _said(judged: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a solution's file says of its task, and in its place what the command says."""
+    dropped = SAID if "machine" in given else ()
+    return {name: value for name, value in judged.items() if name not in dropped} | dict(given)
+
+
 def _check_instance(paper: Problem, path: str, options: Any) -> int:
     """Reads an instance, which is all that can be wrong with it, and says what it holds."""
-    instance = paper.read(path)
+    given = _given(options)
+    instance = _read(options.paper, path, given)
     _tell_of_unknown(instance)
     if options.files[0] == path and paper.name == "regal" and instance.op_is_tied.any():
         options.paper, paper = "mcm", problem("mcm")
-    chosen = _hardware(options)
+    chosen = _task_options(_room(options), given)
     with _of_file(instance, path):
         task = paper.task(instance, **chosen)
         getattr(task, "check", lambda: None)()  # whether fixed ops can have their chips
@@ -418,13 +544,13 @@ def show(options: Any) -> int:
 
     paper, files = _named_files("show", options.files)
     out = check_out(options.out, PICTURES, files)
-    instance, solution, hardware = problem(paper).read(files[0]), None, ()
+    options.paper = paper
+    said = _said(judged_options(files[1]) if len(files) == 2 else {}, _given(options))
+    instance, solution, hardware = _read(paper, files[0], said), None, ()
     if len(files) == 2:
         instance = _judged_instance(paper, files[1], instance)
         solution = problem(paper).read_solution(files[1], instance)
-        task = _judged_task(
-            problem(paper), paper, files, instance, solution, judged_options(files[1])
-        )
+        task = _judged_task(problem(paper), paper, files, instance, solution, said)
         hardware = HARDWARE[paper](task)
     # a graph alone has one picture
     room = "regal" if paper == "mcm" and solution is None else paper
@@ -464,15 +590,16 @@ def _judged_task(
     said: Mapping[str, Any],
 ) -> Any:
     """The task of a solution's file: its instance on hardware as it is said."""
-    known = [option for option in OPTIONS[name] if option != "hardware"]
+    known = (*OPTIONS[paper.name], *RETIRED.get(paper.name, ()))
     settings = {option: value for option, value in said.items() if option in known}
-    settings |= {
-        option: getattr(solution, option) for option in ("chips", "devices") if option in known
-    }
+    if "machine" not in settings:
+        settings |= {
+            option: getattr(solution, option) for option in ("chips", "devices") if option in known
+        }
     if "package" in settings:
         settings["package"] = dataclasses.replace(settings["package"], chips=settings.pop("chips"))
     with _of_file(instance, files[0]):
-        return paper.task(instance, **settings)
+        return paper.task(instance, **_task_options(name, settings))
 
 
 def _named_files(command: str, arguments: list[str]) -> tuple[str, list[str]]:
@@ -493,10 +620,11 @@ def _paper_of_files(instance: str, solution: str | None) -> str:
     Raises:
       InputError: the file is no solution.
     """
-    if instance.endswith(minimalloc.ENDINGS):
+    found = "" if is_function(instance) else kind_of(read_head(instance))
+    if found == MINIMALLOC:
         return "mmap"
     if solution is None:
-        kind = "graph" if instance.endswith(GRAPH_ENDINGS) else schema_name(read_json(instance))
+        kind = schema_name(read_json(instance)) if found == JSON else "graph"
         if kind in PAPERS:
             raise InputError(
                 instance, "schema", f"is a {kind}: name the instance that it is for before it"
@@ -518,10 +646,11 @@ READERS: dict[str, tuple[Any, ...]] = {
     "link_bytes_per_s": ("number", 1e-300, 1e300),
     "link_latency_s": ("number", 0.0, 1e6),
     "fold": ("boolean",),
+    "fused": ("boolean",),
     **dict.fromkeys(("chips", "devices", "iterations"), ("integer", 1, 10**9)),
 }
 """Readers of the options in a solution's file, for those that are no strings."""
-JUDGED = ("hardware", "package", *OPTIONS["regal"])
+JUDGED = ("hardware", *SAID, "machine", "objective")
 """Options that decide what a solution costs or whether it is valid."""
 
 
@@ -544,7 +673,7 @@ def judged_options(path: str) -> dict[str, Any]:
     if "network" in origin:
         for name, part in origin["network"].object(("name", "sha256")).items():
             part.string(64 if name == "sha256" else 200)
-    known = {name for names in OPTIONS.values() for name in names}
+    known = {name for names in (*OPTIONS.values(), *RETIRED.values()) for name in names}
     settings: dict[str, Any] = {}
     for name, value in origin["options"].mapping(20).items():
         if name not in known:
@@ -553,6 +682,10 @@ def judged_options(path: str) -> dict[str, Any]:
             from learned_mapping.hardware.chip_package import package_of
 
             settings[name] = package_of(value)
+        elif name == "machine":
+            from learned_mapping.hardware.machine import machine_of
+
+            settings[name] = machine_of(value)
         else:
             kind, *bounds = READERS.get(name, ("string",))
             settings[name] = getattr(value, kind)(*bounds)

@@ -12,15 +12,18 @@ the sum of its ops' times and of the time its links are busy:
            crosses it, once, however many consumers there are
     t_d  = Σ t_op over the chip's ops + (L_{d-1} + L_d) / link_bytes_per_s
     runtime = max_d t_d,   throughput = 1 / runtime
+
+Chips need not be alike: each then has its own t_op, and each link its own rate.
 """
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from learned_mapping.errors import InputError, expect_type, expect_whole, real
+from learned_mapping.errors import InputError, expect_type, expect_whole, is_traced, real
+from learned_mapping.hardware.chip_memory import memory_arrays, memory_of
 from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph
 from learned_mapping.programs.json_io import Node, expect_schema, read_json
 
@@ -29,6 +32,15 @@ MAX_NUMBER = 1e30  # Of any field of a package.
 TOO_SLOW = "takes longer on these chips than a number can say: their rates are too low"
 LEAST_S = 1e-30
 """Seconds that a run takes at least, so that what takes no time has a throughput too."""
+Each = float | tuple[float, ...]
+"""One number for all chips, or one for each."""
+SPEEDS = (
+    "flop_per_s",
+    "sram_bytes_per_s",
+    "weight_bytes_per_s",
+    "link_bytes_per_s",
+    "op_overhead_s",
+)
 
 
 @dataclass(frozen=True)
@@ -42,18 +54,40 @@ class ChipPackage:
 
     chips: int = field(default=36, metadata={"static": True})
     """C, the number of chips in the row (paper 2, Section 5.1, which calls it a ring)."""
-    flop_per_s: float = 4e12  # Arithmetic of one chip, FLOP/s (Edge TPU data sheet: 4 TOPS).
-    sram_bytes: float = 64.0 * MIB
+    flop_per_s: Each = 4e12  # Arithmetic of one chip, FLOP/s (Edge TPU data sheet: 4 TOPS).
+    sram_bytes: Each = 64.0 * MIB
     """Memory of one chip, bytes ("tens of MBs"). Our graphs hold 32-bit numbers: 32 MiB at the
     paper's 16."""
-    sram_bytes_per_s: float = 512e9
+    sram_bytes_per_s: Each = 512e9
     """Bandwidth to activations in SRAM, bytes/s: 1,024 bytes a cycle at 500 MHz; our assumption."""
     # Bandwidth to weights in SRAM, bytes/s; our assumption, the same memory.
-    weight_bytes_per_s: float = 512e9
-    # Bandwidth of the link from one chip to the next, bytes/s ("tens of GB/s").
-    link_bytes_per_s: float = 32e9
+    weight_bytes_per_s: Each = 512e9
+    # Bandwidth of the link from one chip to the next, bytes/s ("tens of GB/s"); the last chip's
+    # leads nowhere.
+    link_bytes_per_s: Each = 32e9
     # Fixed time of every op but program inputs, seconds; our assumption.
-    op_overhead_s: float = 5e-7
+    op_overhead_s: Each = 5e-7
+
+    def __post_init__(self) -> None:
+        """All parameters in Python's numbers; raises `InputError` for one that cannot be."""
+        chips = expect_whole(self.chips, "chips", "chips", 1, MAX_CHIPS)
+        object.__setattr__(self, "chips", chips)
+        for name in (*SPEEDS, "sram_bytes"):
+            object.__setattr__(self, name, _usable_each(getattr(self, name), name, chips))
+
+    def each(self, name: str) -> np.ndarray:
+        """[C] float64, a field that is one number for all chips or one for each."""
+        return np.broadcast_to(np.asarray(getattr(self, name), float), (self.chips,))
+
+    @property
+    def alike(self) -> bool:
+        """Whether all chips compute and send at one speed; their memory may differ."""
+        return all(len(np.unique(self.each(name))) == 1 for name in SPEEDS)
+
+    def of_chip(self, chip: int) -> "ChipPackage":
+        """As many chips, all as this one is."""
+        own = {name: float(self.each(name)[chip]) for name in (*SPEEDS, "sram_bytes")}
+        return dataclasses.replace(self, **own)
 
 
 def package_of(node: Node) -> ChipPackage:
@@ -66,13 +100,27 @@ def package_of(node: Node) -> ChipPackage:
     fields = node.object((), ("schema", *names))
     if "schema" in fields:
         expect_schema(node, "package")
-    values = {name: fields[name].number(0, MAX_NUMBER) for name in names[1:] if name in fields}
+    values: dict[str, Any] = {}
     if "chips" in fields:
         values["chips"] = fields["chips"].integer(1, MAX_CHIPS)
-    for name in names[1:-1]:
-        if values.get(name) == 0:
-            fields[name].fail("must be above 0, got 0")
+    chips = values.get("chips", ChipPackage.chips)
+    for name in names[1:]:
+        if name in fields:
+            values[name] = _each_of(fields[name], chips, above_0=name != "op_overhead_s")
     return ChipPackage(**values)
+
+
+def _each_of(node: Node, chips: int, above_0: bool) -> Each:
+    """A number, or a list of one for each chip."""
+    many = isinstance(node.value, list)
+    entries = node.elements(MAX_CHIPS) if many else [node]
+    if many and len(entries) != chips:
+        node.fail(f"expected a number or {chips}, one a chip, got {len(entries)}")
+    numbers = [entry.number(0, MAX_NUMBER) for entry in entries]
+    for entry, number in zip(entries, numbers):
+        if above_0 and number == 0:
+            entry.fail("must be above 0, got 0")
+    return tuple(numbers) if many else numbers[0]
 
 
 def read_package(path: str) -> ChipPackage:
@@ -80,25 +128,34 @@ def read_package(path: str) -> ChipPackage:
     return package_of(read_json(path, "package"))
 
 
-def check_package(package: ChipPackage) -> ChipPackage:
-    """The package in Python's numbers; raises `InputError` unless it is one and every parameter
-    usable."""
-    expect_type(package, ChipPackage, "package")
-    numbers = {
-        field.name: getattr(package, field.name) for field in dataclasses.fields(ChipPackage)
-    }
-    chips = expect_whole(numbers.pop("chips"), "chips", "chips", 1, MAX_CHIPS)
-    numbers = {name: real(value, "chips", name) for name, value in numbers.items()}
-    for name, value in numbers.items():
-        if name != "op_overhead_s" and not value > 0:
-            raise InputError("chips", name, f"must be above 0, got {value}")
-    if not 0 <= numbers["op_overhead_s"] < float("inf"):
-        raise InputError(
-            "chips",
-            "op_overhead_s",
-            f"must be at least 0 and finite, got {numbers['op_overhead_s']}",
-        )
-    return dataclasses.replace(package, chips=chips, **numbers)
+def _usable_each(value: Any, name: str, chips: int) -> Each:
+    is_row = isinstance(value, np.ndarray) and value.ndim > 0
+    if not is_row and not isinstance(value, list | tuple):
+        return _usable(value, name)
+    if len(value) != chips:
+        fault = f"expected a number or {chips}, one a chip, got {len(value)}"
+        raise InputError("chips", name, fault)
+    row = tuple(_usable(entry, f"{name}[{c}]") for c, entry in enumerate(value))
+    return row if len(set(row)) > 1 else row[0]
+
+
+def _usable(value: object, name: str) -> float:
+    number = real(value, "chips", name)
+    if is_traced(number):
+        return number
+    if name.startswith("op_overhead_s"):
+        if not 0 <= number < float("inf"):
+            raise InputError("chips", name, f"must be at least 0 and finite, got {number}")
+    elif not number > 0:
+        raise InputError("chips", name, f"must be above 0, got {number}")
+    return number
+
+
+def expect_alike(package: ChipPackage, what: str) -> None:
+    """Raises `InputError` where chips or links differ in speed; a field may be traced by JAX."""
+    many = [name for name in SPEEDS if isinstance(getattr(package, name), tuple)]
+    if many:
+        raise InputError("chips", many[0], f"differs from chip to chip: {what} alike chips only")
 
 
 class GraphWork(NamedTuple):
@@ -148,29 +205,63 @@ def op_seconds(work: GraphWork, package: ChipPackage, xp=np) -> np.ndarray:
 
 class ChipModel:
     """The analytical model of one graph on one package, in NumPy: op times are computed once,
-    partitions are cheap."""
+    partitions are cheap.
 
-    def __init__(self, graph: ComputationGraph, package: ChipPackage):
-        package = check_package(package)
-        self.graph, self.package = graph, package
+    Args:
+      memory: whether a partition has to fit the chips' memory too (H of Eq. 5). A throughput is
+        then below that of all that fit where it does not: one result in the seconds of all ops and
+        of all tensors on two links, over the share of its memory that the fullest chip needs.
+    """
+
+    def __init__(self, graph: ComputationGraph, package: ChipPackage, memory: bool = False):
+        expect_type(graph, ComputationGraph, "graph")
+        expect_type(package, ChipPackage, "package")
+        self.graph, self.package, self.alike = graph, package, package.alike
         self.work = graph_work(graph)
+        one, links = package.of_chip(0), package.each("link_bytes_per_s")
+        self._by_chip: np.ndarray | None = None
         with np.errstate(over="ignore", invalid="ignore"):  # infinite times none, of an input
-            self.op_seconds = op_seconds(self.work, package)  # [N] float64 seconds.
-            self.tensor_seconds = self.work.tensor_bytes / package.link_bytes_per_s
-            """[M] float64 seconds a tensor keeps one link busy."""
-            whole = self.op_seconds.sum() + 2.0 * self.tensor_seconds.sum()
+            self.op_seconds = op_seconds(self.work, one)
+            """[N] float64 seconds of each op on a chip, their mean where chips differ."""
+            if not self.alike:
+                kinds = [op_seconds(self.work, package.of_chip(c)) for c in range(package.chips)]
+                self._by_chip = np.stack(kinds)
+                self.op_seconds = self._by_chip.mean(axis=0)
+            self.tensor_seconds = self.work.tensor_bytes / links.min()
+            """[M] float64 seconds a tensor keeps the slowest link busy."""
+            self.link_factor = np.ones(package.chips)
+            """[C] float64, so many times as long the link behind each chip: at most 1."""
+            if not self.alike:
+                self.link_factor = np.where(links == links.min(), 1.0, links.min() / links)
+            slowest = self.op_seconds if self._by_chip is None else self._by_chip.max(axis=0)
+            whole = slowest.sum() + 2.0 * self.tensor_seconds.sum()
         if not np.isfinite(whole):
             raise InputError(graph.name, "", TOO_SLOW)
+        self._longest_s = max(float(whole), LEAST_S)
+        self.limit = package.each("sram_bytes") if memory else None
+        """[C] float64 bytes that a chip's ops may need; None where memory is no part of what is
+        valid."""
+        self.held = memory_arrays(graph) if memory else None
         offsets = graph.consumer_offsets
         used = np.flatnonzero(np.diff(offsets))
         self._starts = offsets[used]
         self._producer = graph.tensor_producer[used]
         self._used_seconds = self.tensor_seconds[used]
 
+    @property
+    def chip_seconds(self) -> np.ndarray:
+        """[C, N] float64 seconds of each op on each chip."""
+        if self._by_chip is not None:
+            return self._by_chip
+        return np.broadcast_to(self.op_seconds, (self.package.chips, len(self.op_seconds)))
+
     def latencies(self, assignment: np.ndarray) -> np.ndarray:
         """[C] float64 seconds t_d of each chip; `assignment` is [N] chip ids in 0..C-1, obeying Eq.
         2."""
-        load = np.bincount(assignment, weights=self.op_seconds, minlength=self.package.chips)
+        seconds = self.op_seconds
+        if self._by_chip is not None:
+            seconds = self._by_chip[assignment, np.arange(len(assignment))]
+        load = np.bincount(assignment, weights=seconds, minlength=self.package.chips)
         return load + self.link_seconds(assignment)
 
     def link_seconds(self, assignment: np.ndarray) -> np.ndarray:
@@ -184,6 +275,8 @@ class ChipModel:
         change = np.bincount(first[crossing], weights=self._used_seconds[crossing], minlength=chips)
         change -= np.bincount(last[crossing], weights=self._used_seconds[crossing], minlength=chips)
         busy = np.maximum(np.cumsum(change), 0.0)
+        if not self.alike:
+            busy *= self.link_factor
         return busy + np.concatenate([[0.0], busy[:-1]])
 
     def runtime(self, assignment: np.ndarray) -> float:
@@ -191,12 +284,26 @@ class ChipModel:
         return float(self.latencies(assignment).max())
 
     def throughput(self, assignment: np.ndarray) -> float:
-        """Results per second, 1 / runtime."""
+        """Results per second, 1 / runtime; below that of all that fit where it does not."""
         return self.judged(assignment)[0]
+
+    def memory(self, assignment: np.ndarray) -> np.ndarray:
+        """[C] int64 bytes, as `chip_memory`; compiled, of a model with memory."""
+        assert self.held is not None
+        return memory_of(self.held, np.asarray(assignment, np.int64), self.package.chips)
+
+    def excess(self, assignment: np.ndarray) -> float:
+        """The most that a chip needs over what it has: at most 1 where the partition fits, 0 where
+        memory is no part of what is valid."""
+        if self.limit is None:
+            return 0.0
+        return float((self.memory(assignment) / self.limit).max())
 
     def judged(self, assignment: np.ndarray) -> tuple[float, np.ndarray]:
         """(results per second, [C] seconds of each chip): what a package can tell of one run."""
         latencies = self.latencies(assignment)
+        if (excess := self.excess(assignment)) > 1.0:
+            return 1.0 / (self._longest_s * excess), latencies
         runtime = float(latencies.max())
         return 1.0 / max(runtime, LEAST_S), latencies
 

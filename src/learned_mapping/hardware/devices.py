@@ -10,7 +10,7 @@ latency + bytes / bandwidth, and devices may differ in speed and memory.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from learned_mapping.errors import (
     InputError,
     expect_choice,
     expect_sequence,
-    expect_type,
     expect_whole,
+    is_traced,
     real,
 )
 from learned_mapping.programs.graph import MAX_TOTAL_BYTES, ComputationGraph
@@ -28,6 +28,7 @@ from learned_mapping.programs.graph import MAX_TOTAL_BYTES, ComputationGraph
 GIB = 2**30
 # The two readings of "synchronous, zero cost"; see `Devices.transfers`.
 TRANSFERS = ("rendezvous", "free", "queued")
+SPEEDS = ("flop_per_s", "bytes_per_s", "op_overhead_s")
 MAX_DEVICES = 8
 Each = float | tuple[float, ...]
 """One number for all devices, or one for each."""
@@ -62,6 +63,14 @@ class Devices:
     link_bytes_per_s: Every = float("inf")
     # From the start of a transfer to its first byte, seconds (paper: 0).
     link_latency_s: Every = 0.0
+    op_overhead_s: Each = 0.0
+    """Fixed time of every op but program inputs, seconds (paper: none). Used only where a graph
+    brings no times of its own."""
+
+    def __post_init__(self) -> None:
+        """All parameters in Python's numbers; raises `InputError` for one that cannot be."""
+        for name, value in _usable(self).items():
+            object.__setattr__(self, name, value)
 
     def each(self, name: str) -> np.ndarray:
         """[d] float64, a field that is one number for all devices or one for each."""
@@ -85,7 +94,7 @@ class Devices:
     @property
     def alike(self) -> bool:
         """Whether all devices compute at one speed."""
-        return all(np.ptp(self.each(name)) == 0 for name in ("flop_per_s", "bytes_per_s"))
+        return all(np.ptp(self.each(name)) == 0 for name in SPEEDS)
 
 
 @dataclass(frozen=True)
@@ -106,51 +115,42 @@ class Simulation:
         return max(self.peaks)
 
 
-def check_devices(machine: Devices) -> Devices:
-    """The devices in Python's numbers; raises `InputError` unless they are some and every parameter
-    usable."""
-    expect_type(machine, Devices, "machine")
+def _usable(machine: Devices) -> dict[str, Any]:
+    """The parameters in Python's numbers; raises `InputError` for one that cannot be."""
     d = expect_whole(machine.devices, "devices", "devices", 1, MAX_DEVICES)
     expect_choice(machine.transfers, TRANSFERS, "devices", "transfers")
 
-    def above_0(value: object, field: str) -> float:
-        number = real(value, "devices", field)
-        if not 0 < number < float("inf"):
-            raise InputError("devices", field, f"must be above 0 and finite, got {number}")
-        return number
+    def number(value: object, field: str) -> float:
+        """A number as its field has it: above 0 or, of a time, at least 0; of a link's bandwidth
+        infinite too."""
+        found, name = real(value, "devices", field), field.partition("[")[0]
+        if is_traced(found):
+            return found
+        least = "0 or more" if name in ("op_overhead_s", "link_latency_s") else "above 0"
+        ending = "" if name == "link_bytes_per_s" else " and finite"
+        if not (found > 0 or (found == 0 and least != "above 0")) or (ending and found == np.inf):
+            raise InputError("devices", field, f"must be {least}{ending}, got {found}")
+        return found
 
-    def bandwidth(value: object, field: str) -> float:
-        number = real(value, "devices", field)
-        if not number > 0:
-            raise InputError("devices", field, f"must be above 0, got {number}")
-        return number
-
-    def latency(value: object, field: str) -> float:
-        number = real(value, "devices", field)
-        if not 0 <= number < float("inf"):
-            raise InputError("devices", field, f"must be 0 or more and finite, got {number}")
-        return number
-
-    def row(value: object, field: str, check: Callable[[object, str], Any]) -> tuple[Any, ...]:
-        expect_sequence(value, "devices", field)
-        entries = list(value)  # type: ignore[call-overload]  # a sequence, as was asked
-        if len(entries) != d:
-            fault = f"expected a number or {d}, one a device, got {len(entries)}"
+    def row(value: Any, field: str, check: Callable[[object, str], Any]) -> Any:
+        if not _is_many(value):
+            return check(value, field)
+        if len(value) != d:
+            fault = f"expected a number or {d}, one a device, got {len(value)}"
             raise InputError("devices", field, fault)
-        return tuple(check(entry, f"{field}[{i}]") for i, entry in enumerate(entries))
+        return tuple(check(entry, f"{field}[{i}]") for i, entry in enumerate(value))
 
-    numbers: dict[str, Any] = {}
-    for name in ("memory_bytes", "flop_per_s", "bytes_per_s"):
+    def of_source(value: object, field: str) -> Any:
+        expect_sequence(value, "devices", field)
+        return row(value, field, number)
+
+    numbers: dict[str, Any] = {"devices": d}
+    for name in ("memory_bytes", *SPEEDS):
+        numbers[name] = row(getattr(machine, name), name, number)
+    for name in ("link_bytes_per_s", "link_latency_s"):
         value = getattr(machine, name)
-        numbers[name] = row(value, name, above_0) if _is_many(value) else above_0(value, name)
-    for name, check in (("link_bytes_per_s", bandwidth), ("link_latency_s", latency)):
-        value = getattr(machine, name)
-
-        def of_source(entry: object, field: str, check=check) -> tuple[float, ...]:
-            return row(entry, field, check)
-
-        numbers[name] = row(value, name, of_source) if _is_many(value) else check(value, name)
-    return replace(machine, devices=d, **numbers)
+        numbers[name] = row(value, name, of_source if _is_many(value) else number)
+    return numbers
 
 
 def _is_many(value: object) -> bool:
@@ -167,7 +167,7 @@ def device_seconds(graph: ComputationGraph, machine: Devices) -> np.ndarray:
     all, else a roofline.
 
     The roofline: the larger of FLOP over peak arithmetic and bytes touched of inputs, outputs and
-    weights over bandwidth; an op of kind ``input`` takes no time.
+    weights over bandwidth, and the overhead; an op of kind ``input`` takes no time.
     """
     if graph.op_seconds is not None:
         return np.repeat(graph.op_seconds[:, None], machine.devices, axis=1)
@@ -175,6 +175,7 @@ def device_seconds(graph: ComputationGraph, machine: Devices) -> np.ndarray:
     with np.errstate(over="ignore"):
         computing = graph.op_flop[:, None] / machine.each("flop_per_s")
         seconds = np.maximum(computing, touched / machine.each("bytes_per_s"))
+        seconds += machine.each("op_overhead_s")
         if not np.isfinite(seconds.sum()):
             raise InputError(graph.name, "", TOO_SLOW)
     return np.where((np.array(graph.op_kinds) == "input")[:, None], 0.0, seconds)

@@ -4,15 +4,39 @@ through ``jit``.
 The models themselves do without JAX, whose import takes longer than most of what they are asked.
 """
 
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
-from learned_mapping.hardware.chip_package import ChipPackage, GraphWork, op_seconds
+from learned_mapping.hardware.chip_package import ChipPackage, GraphWork, expect_alike, op_seconds
 from learned_mapping.hardware.devices import Devices
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
 
+
+def _register(kind: type) -> None:
+    """Makes a machine a pytree of its numbers. What a tree map puts in their place, whatever it is,
+    is not looked at: the constructor is not asked."""
+    static = [f.name for f in dataclasses.fields(kind) if f.metadata.get("static")]
+    names = [f.name for f in dataclasses.fields(kind) if f.name not in static]
+
+    def flatten(machine: Any) -> tuple[list[tuple[jax.tree_util.GetAttrKey, Any]], tuple]:
+        numbers = [(jax.tree_util.GetAttrKey(name), getattr(machine, name)) for name in names]
+        return numbers, tuple(getattr(machine, name) for name in static)
+
+    def unflatten(fixed: tuple, numbers: Iterable[Any]) -> Any:
+        machine = object.__new__(kind)
+        for name, value in zip((*names, *static), (*numbers, *fixed)):
+            object.__setattr__(machine, name, value)
+        return machine
+
+    jax.tree_util.register_pytree_with_keys(kind, flatten, unflatten)
+
+
 for machine in (ChipPackage, Devices, MemoryHierarchy):
-    jax.tree_util.register_dataclass(machine)
+    _register(machine)
 
 
 def chip_latencies(work: GraphWork, assignment: jax.Array, package: ChipPackage) -> jax.Array:
@@ -22,7 +46,11 @@ def chip_latencies(work: GraphWork, assignment: jax.Array, package: ChipPackage)
     Args:
       assignment: [N] int chip ids in 0..C-1, obeying Eq. 2.
       package: any of its fields but `chips` may be traced.
+
+    Raises:
+      InputError: chips that differ in speed.
     """
+    expect_alike(package, "the model in JAX has")
     chips, ops, tensors = package.chips, work.flop.shape[0], work.tensor_bytes.shape[0]
     load = jax.ops.segment_sum(op_seconds(work, package, jnp), assignment, num_segments=chips)
     if not tensors:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from learned_mapping.errors import InputError, expect_type, real
+from learned_mapping.errors import InputError, is_traced, real
 from learned_mapping.programs.program import Program
 
 COPY, NO_COPY, DROP = 0, 1, 2  # Codes of the actions in a mapping (paper 1, section 4.2).
@@ -277,35 +277,21 @@ class MemoryHierarchy:
     paper's assumption) to 1: an instruction loses this times copy_bytes_per_s / hbm_bytes_per_s of
     its speed while the engine is busy."""
 
-
-def checked(machine: MemoryHierarchy) -> MemoryHierarchy:
-    """The machine in Python's numbers; raises `InputError` unless it is one and every parameter
-    usable."""
-    expect_type(machine, MemoryHierarchy, "machine")
-    numbers = {
-        f.name: real(getattr(machine, f.name), "machine", f.name) for f in fields(MemoryHierarchy)
-    }
-    machine = replace(machine, **numbers)
-    for name in (
-        "hbm_bytes_per_s",
-        "cmem_bytes_per_s",
-        "copy_bytes_per_s",
-        "cmem_bytes",
-        "peak_flop_per_s",
-    ):
-        if not 0 < getattr(machine, name) < float("inf"):
-            raise InputError(
-                "machine", name, f"must be above 0 and finite, got {getattr(machine, name)}"
-            )
-    if not 0 <= machine.overhead_s < float("inf"):
-        raise InputError(
-            "machine", "overhead_s", f"must be finite and not negative, got {machine.overhead_s}"
-        )
-    slowdown = machine.contention * machine.copy_bytes_per_s / machine.hbm_bytes_per_s
-    if not (0 <= machine.contention <= 1 and slowdown < 1):
-        fault = f"{machine.contention} must be in [0, 1] and leave HBM some bandwidth"
-        raise InputError("machine", "contention", fault)
-    return machine
+    def __post_init__(self) -> None:
+        """All parameters in Python's numbers; raises `InputError` for one that cannot be."""
+        for name in (f.name for f in fields(self)):
+            number = real(getattr(self, name), "machine", name)
+            object.__setattr__(self, name, number)
+            if is_traced(number) or name == "contention":
+                continue
+            timed = name == "overhead_s"
+            if not (number > 0 or (timed and number == 0)) or number == np.inf:
+                what = "finite and not negative" if timed else "above 0 and finite"
+                raise InputError("machine", name, f"must be {what}, got {number}")
+        slowdown = self.contention * self.copy_bytes_per_s / self.hbm_bytes_per_s
+        if not is_traced(slowdown) and not (0 <= self.contention <= 1 and slowdown < 1):
+            fault = f"{self.contention} must be in [0, 1] and leave HBM some bandwidth"
+            raise InputError("machine", "contention", fault)
 
 
 def machine_of(program: Program) -> MemoryHierarchy:
@@ -350,9 +336,7 @@ def program_latency(
     Raises:
       InputError: a parameter of the machine is unusable.
     """
-    found = Replay(
-        program, mapping, machine_of(program) if machine is None else checked(machine)
-    ).run()
+    found = Replay(program, mapping, machine_of(program) if machine is None else machine).run()
     if not found.total_s < float("inf"):
         raise InputError(
             "machine", "", "copies take longer than a number can say: its rates are too low"

@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from learned_mapping.errors import InputError, expect_whole, real
+from learned_mapping.errors import InputError, expect_type, expect_whole, real
 from learned_mapping.hardware import chip_package
 from learned_mapping.programs.graph import ComputationGraph, frozen_array
 
@@ -133,7 +133,11 @@ class Silicon:
         parameters: SiliconParameters = SiliconParameters(),
     ):
         package = silicon_package() if package is None else package
-        package = chip_package.check_package(package)
+        expect_type(package, chip_package.ChipPackage, "package")
+        chip_package.expect_alike(package, "the simulated silicon has")
+        if isinstance(package.sram_bytes, tuple):
+            fault = "differs from chip to chip: the simulated silicon has alike chips only"
+            raise InputError("chips", "sram_bytes", fault)
         check_parameters(parameters)
         self.graph, self.package, self.parameters = graph, package, parameters
         hosted = tables_on_host(graph)

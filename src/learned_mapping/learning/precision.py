@@ -2,10 +2,12 @@
 code sums."""
 
 from contextlib import AbstractContextManager
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, told
 
 
 def exact() -> AbstractContextManager:
@@ -20,3 +22,15 @@ def require_exact(door: str) -> None:
         raise InputError(
             "environment", "", f"float64 is off; use `with learned_mapping.{door}.exact():`"
         )
+
+
+def whole_scalar(value: Any, field: str) -> jax.Array:
+    """An integer of Python, NumPy or JAX as one of JAX, traced or not; raises `InputError` for all
+    else."""
+    try:
+        array = jnp.asarray(value)
+        if array.shape == () and jnp.issubdtype(array.dtype, jnp.integer):
+            return array
+    except Exception:  # of another's object, or too many digits
+        pass
+    raise InputError("environment", field, f"expected a whole number, got {told(value)}")

@@ -24,12 +24,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from learned_mapping.errors import InputError
-from learned_mapping.hardware.chip_package import LEAST_S, ChipModel, ChipPackage, GraphWork
+from learned_mapping.errors import InputError, expect_type
+from learned_mapping.hardware.chip_package import (
+    LEAST_S,
+    ChipModel,
+    ChipPackage,
+    GraphWork,
+    expect_alike,
+)
 from learned_mapping.hardware.in_jax import chip_latencies
 from learned_mapping.mcm.agent.features import GraphFeatures, graph_features
 from learned_mapping.mcm.repair.engine import Repair, repair_arrays, repair_batch
-from learned_mapping.mcm.repair.kernel import RepairArrays
+from learned_mapping.mcm.repair.kernel import RepairArrays, tighten
 from learned_mapping.mcm.searches.even_cut import Start
 from learned_mapping.mcm.searches.greedy import naive_greedy
 from learned_mapping.mcm.searches.moves import MoveArrays, move_arrays
@@ -65,12 +71,17 @@ class PartitionEnv:
       arrays: of the repair, where they are known already.
       start: where a policy's samples begin; nowhere where None.
       repair: who makes actions valid; the compiled engine under the chain rule where None.
+
+    Raises:
+      InputError: chips that differ in speed.
     """
 
     def __init__(
         self, model: ChipModel, arrays: RepairArrays | None = None, start: Start | None = None,
         repair: Repair | None = None,
     ):  # fmt: skip
+        expect_type(model, ChipModel, "model")
+        expect_alike(model.package, "networks and their environment see")
         self.model, self.graph, self.start = model, model.graph, start
         self.chips, self.num_ops = model.package.chips, model.graph.num_ops
         self.arrays = repair_arrays(model.graph) if arrays is None else arrays
@@ -177,3 +188,55 @@ class PartitionEnv:
             for a, k in zip(actions, keys.reshape(-1, 2))
         ]
         return np.stack(rows).reshape(*keys.shape[:-1], self.num_ops)
+
+
+class Domains:
+    """The chips that each op can still have under the chain rule, as Algorithm 1 narrows them an op
+    at a time. Decided in `order`, every chip of a domain leads to a valid partition.
+
+    Args:
+      arrays: of the graph's repair.
+      chips: C.
+    """
+
+    def __init__(self, arrays: RepairArrays, chips: int):
+        n = len(arrays.in_main)
+        self._arrays, self._anchors = arrays, arrays.anchors
+        self._lows = np.append(arrays.lows, chips).astype(np.int32)
+        self._drops = np.append(np.maximum(arrays.drops, 1 - chips), chips).astype(np.int32)
+        self._queue = np.empty((2, n), np.uint32)
+        if len(self._anchors) == 1:
+            tighten(arrays.before, self._anchors[0], 0, self._drops, self._queue)
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """([N] int32 smallest, [N] int32 largest) chip of each op. Once the main component is
+        decided, the others stay within the chips that it uses."""
+        main, lows, drops = self._arrays.in_main, self._lows[:-1], self._drops[:-1]
+        limit = -drops
+        if len(self._anchors) > 1:
+            alive = np.searchsorted(self._arrays.anchors, self._anchors)
+            reach = self._arrays.anchor_reach[alive, :-1].max(axis=0)
+            limit = np.where(main, np.minimum(limit, reach), limit)
+        if not main.all() and (lows == limit)[main].all():
+            top = lows[main].max()
+            drops[~main] = np.maximum(drops[~main], -top)
+            lows[~main] = np.minimum(lows[~main], top)
+            limit = np.where(main, limit, -drops)
+        return lows.copy(), limit
+
+    def order(self, wanted: np.ndarray) -> np.ndarray:
+        """[N] ops in this order, but for those of the main component, which come first: they decide
+        which chips are in use."""
+        return wanted[np.argsort(~self._arrays.in_main[wanted], kind="stable")]
+
+    def decide(self, op: int, chip: int) -> None:
+        """Gives an op a chip of its domain, and narrows the others' domains."""
+        arrays, lows, drops = self._arrays, self._lows, self._drops
+        if chip > lows[op]:
+            tighten(arrays.after, op, chip, lows, self._queue)
+            if len(self._anchors) > 1 and arrays.in_main[op]:
+                self._anchors = self._anchors[lows[self._anchors] == 0]
+                if len(self._anchors) == 1:
+                    tighten(arrays.before, self._anchors[0], 0, drops, self._queue)
+        if chip < -drops[op]:
+            tighten(arrays.before, op, -chip, drops, self._queue)

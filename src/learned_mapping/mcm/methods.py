@@ -10,16 +10,24 @@ import numpy as np
 
 from learned_mapping import problem
 from learned_mapping.budget import Budget
-from learned_mapping.errors import InputError, expect_choice, expect_type, expect_whole
-from learned_mapping.hardware.chip_package import LEAST_S, ChipModel, ChipPackage, check_package
+from learned_mapping.errors import (
+    InputError,
+    LearnedMappingError,
+    expect_choice,
+    expect_type,
+    expect_whole,
+    truth,
+)
+from learned_mapping.hardware.chip_package import LEAST_S, ChipModel, ChipPackage
+from learned_mapping.hardware.fitting import CHAIN, DoesNotFitError, refuse_by_arithmetic
 from learned_mapping.mcm.agent.config import AgentConfig
 from learned_mapping.mcm.bounds.optimum import (
-    TooManyIdealsError,
     bisection,
     ideals_of,
     lower_bound,
     optimum,
 )
+from learned_mapping.mcm.bounds.room import room_needed
 from learned_mapping.mcm.partition import (
     Partition,
     make_partition,
@@ -79,9 +87,6 @@ BALANCED: dict[str, Any] = {
 }
 """Settings of `agent.config` of a policy that begins at near-balanced partitions; chosen on the
 validation graphs."""
-FOLLOW = 0.5
-"""The share of a batch that begins at the best partition so far, where a policy begins at
-partitions."""
 
 
 class Task:
@@ -94,6 +99,8 @@ class Task:
         hundred ops; ``cp-sat-nearest`` takes the valid partition that changes the fewest ops where
         the others FIX.
       pretraining: which of the shipped policies a trained one is.
+      memory: whether a valid partition has to fit the memory of every chip (H of Eq. 5); the
+        papers' tables ask for none.
       settings: of a policy from scratch, fields of `agent.config` that differ from the profile's.
 
     Methods see `model`, whose graph has one op for each class of ops that a group ties together
@@ -101,7 +108,8 @@ class Task:
 
     Raises:
       InputError: an op is fixed to a chip that is not there, or ops that have to share one are
-        fixed to different ones.
+        fixed to different ones; groups on chips that differ, or whose memory counts.
+      DoesNotFitError: the weights, or one op, pass the memory that is to be kept to.
     """
 
     def __init__(
@@ -111,15 +119,23 @@ class Task:
         start: str | None = None,
         repair: str = ENGINE,
         pretraining: int = 0,
+        memory: bool = False,
         **settings: Any,
     ):
         expect_choice(repair, REPAIRS, "repair")
-        self.graph, self.start, self.model = graph, start, ChipModel(graph, package)
+        self.memory = truth(memory, "memory")
+        self.graph, self.start = graph, start
+        self.model = ChipModel(graph, package, self.memory)
         self._repair, self.settings, self.pretraining = repair, settings, pretraining
         self._label, self._leader = classes_of(graph), slice(None)
         if self._label is not None:
+            if self.memory or not self.model.alike:
+                fault = "groups are for chips that are alike and whose memory does not count"
+                raise InputError(graph.name, "group", fault)
             small, self._leader = contracted(graph, self._label, self.model.op_seconds)
             self.model = ChipModel(small, package)
+        if self.model.limit is not None:
+            refuse_by_arithmetic(graph, self.model.limit, "chip")
         for op in np.flatnonzero(
             [] if graph.op_chip is None else graph.op_chip >= package.chips
         ).tolist():
@@ -237,9 +253,17 @@ def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
     outcome = fastest_partition(
         task.model, seconds=left, seed=int(rng.integers(2**31)), start=start
     )
+    if outcome.infeasible:
+        left = None if budget.limit_s is None else max(budget.limit_s - budget.seconds, 0.1)
+        share, sharp = room_needed(task.model, left)
+        assert task.model.limit is not None
+        raise DoesNotFitError(task.graph, task.model.limit, share, CHAIN, sharp=sharp)
     extra = {"bound_s": lower_bound(task.model)}
     if outcome.optimal or outcome.bound > 0.0:
-        extra |= {"chain_bound_s": max(outcome.bound, 0.0), "optimal": float(outcome.optimal)}
+        found = outcome.assignment
+        fits = found is not None and task.model.excess(found) <= 1.0
+        optimal = float(outcome.optimal and fits)
+        extra |= {"chain_bound_s": max(outcome.bound, 0.0), "optimal": optimal}
     if outcome.assignment is not None and budget.record(task.model.throughput(outcome.assignment)):
         return outcome.assignment, extra
     return start, extra
@@ -267,7 +291,7 @@ def _learn(
         raise InputError("--checkpoint", "", "is for the analytical model")
     with budget.uncounted():
         changes = (BALANCED if balanced else {}) | more | task.settings
-        start = Start(task.model, task.arrays, FOLLOW) if balanced else None
+        start = Start(task.model, task.arrays) if balanced else None
         env = PartitionEnv(task.model, task.arrays, start, task.repair)
         if kind in (SCRATCH, FROZEN):
             policy = make_policy(agent_config(profile, begun=balanced, **changes))
@@ -351,7 +375,7 @@ LEARNERS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
         {"credit": "sample"},
     ),
     "rl-balanced": (
-        "a policy of moves from near-balanced partitions and from the best so far",
+        "a policy of pushes from near-balanced partitions, each row of samples a chain",
         SCRATCH,
         True,
         {},
@@ -384,8 +408,9 @@ LEARNERS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
 }
 """Name -> description, how it starts, whether it begins about the even cut, and settings that
 differ."""
-VERSIONS = {"rl": 2}
-"""The second has a credit per op."""
+BEGUN = ("rl-balanced", "rl-balanced-frozen", "zeroshot-balanced", "finetune-balanced")
+VERSIONS = {"rl": 2, **dict.fromkeys(BEGUN, 2)}
+"""The second has a credit per op; of those that begin at partitions, pushes and chains."""
 
 
 def all_methods(profile: str = "full") -> dict[str, Method]:
@@ -438,6 +463,7 @@ class Partitioning(Problem):
         start: str | None = None,
         repair: str = ENGINE,
         iterations: int | None = None,
+        memory: bool = False,
     ) -> Task:
         """The graph as it is: `fold.fold_cheap_sources` first, where cheap tensors are used
         everywhere.
@@ -448,6 +474,7 @@ class Partitioning(Problem):
           start: None, or the rule whose partition a search judges first.
           repair: as in `Task`.
           iterations: T of Eq. 7, of a policy from scratch; the profile's where None.
+          memory: as in `Task`.
         """
         expect_type(instance, ComputationGraph, "graph")
         if start is not None:
@@ -458,7 +485,8 @@ class Partitioning(Problem):
             if iterations is None
             else {"iterations": expect_whole(iterations, "iterations", "", 1, 64)}
         )
-        return Task(instance, check_package(package), start, repair, **settings)
+        expect_type(package, ChipPackage, "package")
+        return Task(instance, package, start, repair, memory=memory, **settings)
 
     def toy(self, task: Task) -> Task:
         from learned_mapping.mcm.rules.constraints import example_graph
@@ -466,7 +494,9 @@ class Partitioning(Problem):
         graph = example_graph()
         if task.graph.op_chip is not None:
             graph = replace(graph, op_chip=np.array([0] + [-1] * (graph.num_ops - 1), np.int32))
-        return self.task(graph, chips=2, repair=task._repair)
+        # the same kernels
+        memory = {"memory": True} if task.memory or not task.model.alike else {}
+        return self.task(graph, chips=2, repair=task._repair, **memory)
 
     def metrics(self, task: Task, solution: Partition) -> dict[str, float]:
         """``throughput`` (results per second; 0 where invalid), ``runtime_s`` and
@@ -474,16 +504,20 @@ class Partitioning(Problem):
         metrics = {"chips_used": float(solution.chips_used), "throughput": 0.0}
         if (assignment := task.valid(solution)) is not None:
             runtime = task.model.runtime(assignment)
-            metrics |= {"runtime_s": runtime, "throughput": 1.0 / max(runtime, LEAST_S)}
+            fits = task.model.excess(assignment) <= 1.0
+            throughput = 1.0 / max(runtime, LEAST_S) if fits else 0.0
+            metrics |= {"runtime_s": runtime, "throughput": throughput}
         return metrics
 
     def value(self, task: Task, solution: Partition) -> float:
-        """Results per second, as the task's model says or measures; 0 where invalid."""
+        """Results per second, as the task's model says or measures; 0 where invalid, next to
+        nothing where it does not fit."""
         assignment = task.valid(solution)
         return 0.0 if assignment is None else task.model.throughput(assignment)
 
     def validate(self, task: Task, solution: Partition, listed: int | None = LISTED) -> Verdict:
-        return validate(task.graph, solution, task.model.package, listed=listed)
+        package = task.model.package
+        return validate(task.graph, solution, package, memory=task.memory, listed=listed)
 
     def users(self, option: str) -> tuple[str, ...] | None:
         """Nothing repairs a rule's partition; Eq. 7 is of a policy over chips; an exact method
@@ -508,7 +542,7 @@ class Partitioning(Problem):
         try:
             assignment = optimum(task.model, ideals=ideals_of(task.model, CHEAP_IDEALS))
             best = {"optimum under the chain rule": task.model.runtime(assignment)}
-        except (TooManyIdealsError, InputError):  # too wide, or with fixed ops
+        except LearnedMappingError:  # too wide, with fixed ops, or larger than the memory
             best = {"no partition is below": lower_bound(task.model)}
         return "runtime_s", {"greedy-careful": greedy} | best
 
@@ -545,6 +579,7 @@ def solve(
     package: ChipPackage | None = None,
     start: str | None = None,
     repair: str = ENGINE,
+    memory: bool = False,
     **limits: Any,
 ) -> Result:
     """Partitions `graph`; options as in `Partitioning.task`, limits and errors as in
@@ -552,10 +587,14 @@ def solve(
 
     Raises:
       TooManyIdealsError: method ``optimum`` on a graph too wide for it.
+      DoesNotFitError: with `memory`, it is proved that nothing fits.
     """
     PROBLEM.method(method)  # complains of an unknown one
     expect_choice(repair, REPAIRS, "repair")
     PROBLEM.refuse(method, ["start"] * (start is not None) + ["repair"] * (repair != ENGINE))
     return problem.solve(
-        PROBLEM, PROBLEM.task(graph, chips, package, start, repair), method, **limits
+        PROBLEM,
+        PROBLEM.task(graph, chips, package, start, repair, memory=memory),
+        method,
+        **limits,
     )

@@ -20,7 +20,7 @@ from learned_mapping.hardware.chip_package import (
     OP_CLASSES,
     TOO_SLOW,
     ChipPackage,
-    check_package,
+    Each,
     chip_memory,
     op_classes,
 )
@@ -58,7 +58,8 @@ def validate(
     """
     expect_type(graph, ComputationGraph, "graph")
     expect_type(partition, Partition, "partition")
-    package = check_package(ChipPackage(chips=partition.chips) if package is None else package)
+    package = ChipPackage(chips=partition.chips) if package is None else package
+    expect_type(package, ChipPackage, "package")
     memory = truth(memory, "memory")
     f = [int(chip) for chip in partition.assignment]
     if len(f) != graph.num_ops:
@@ -105,8 +106,9 @@ def validate(
 
     peak = chip_memory(graph, partition.assignment, package.chips).tolist()
     for d in range(package.chips) if memory else ():
-        if peak[d] > package.sram_bytes:
-            detail = f"needs {peak[d]} bytes, has {int(package.sram_bytes)}"
+        has = _of(package.sram_bytes, d)
+        if peak[d] > has:
+            detail = f"needs {peak[d]} bytes, has {int(has)}"
             broken.add("Eq. 5 dynamic constraint (memory)", (f"chip {d}",), detail)
     runtime = max(_chip_seconds(graph, f, package))
     if not math.isfinite(runtime):
@@ -198,14 +200,22 @@ def _chip_seconds(graph: ComputationGraph, f: list[int], package: ChipPackage) -
         if graph.op_seconds is not None:
             seconds[f[op]] += float(graph.op_seconds[op])
         elif graph.op_kinds[op] != "input":
-            arithmetic = float(graph.op_flop[op]) / package.flop_per_s
+            chip = f[op]
+            arithmetic = float(graph.op_flop[op]) / _of(package.flop_per_s, chip)
             touched, _, weights = traffic[op]
-            streaming = touched / package.sram_bytes_per_s + weights / package.weight_bytes_per_s
-            seconds[f[op]] += max(arithmetic, streaming) + package.op_overhead_s
+            streaming = touched / _of(package.sram_bytes_per_s, chip)
+            streaming += weights / _of(package.weight_bytes_per_s, chip)
+            seconds[chip] += max(arithmetic, streaming) + _of(package.op_overhead_s, chip)
     for chip in range(package.chips):
-        arriving = link_bytes[chip - 1] if chip else 0
-        seconds[chip] += (arriving + link_bytes[chip]) / package.link_bytes_per_s
+        if chip:
+            seconds[chip] += link_bytes[chip - 1] / _of(package.link_bytes_per_s, chip - 1)
+        seconds[chip] += link_bytes[chip] / _of(package.link_bytes_per_s, chip)
     return seconds
+
+
+def _of(numbers: Each, chip: int) -> float:
+    """A number of a chip, where all have the same or each its own."""
+    return numbers[chip] if isinstance(numbers, tuple) else numbers
 
 
 def bytes_of_ops(graph: ComputationGraph) -> list[tuple[int, int, int]]:
@@ -247,10 +257,9 @@ def validate_on_silicon(
     chip_s, link_s, needed = stages_by_definition(graph, f, package, silicon.parameters)
     broken = Violations(listed)
     for d in range(package.chips):
-        if needed[d] > package.sram_bytes:
-            detail = (
-                f"needs {needed[d]} bytes, half of them for tensors, has {int(package.sram_bytes)}"
-            )
+        has = _of(package.sram_bytes, d)
+        if needed[d] > has:
+            detail = f"needs {needed[d]} bytes, half of them for tensors, has {int(has)}"
             broken.add("Eq. 5 on silicon", (f"chip {d}",), detail)
     runtime = max(*chip_s, *link_s)
     costs = {**verdict.costs, "needed_bytes": float(max(needed))}
@@ -310,7 +319,8 @@ def stages_by_definition(
         weights = sum(
             int(graph.op_weight_bytes[op]) for op in ops[chip] if graph.op_kinds[op] not in LOOKUPS
         )
-        compute, before = max(0.0, weights - package.sram_bytes / 2) / package.link_bytes_per_s, ""
+        streamed = max(0.0, weights - _of(package.sram_bytes, chip) / 2)
+        compute, before = streamed / _of(package.link_bytes_per_s, chip), ""
         for op in ops[chip]:
             if graph.op_kinds[op] == "input" and graph.op_seconds is None:
                 continue
@@ -335,10 +345,10 @@ def _op_seconds(
             roofline = float(graph.op_seconds[op])
         else:
             table = graph.op_kinds[op] in LOOKUPS and graph.op_weight_bytes[op] > 0
-            streaming = touched / package.sram_bytes_per_s
-            streaming += 0.0 if table else weights / package.weight_bytes_per_s
-            roofline = max(float(graph.op_flop[op]) / package.flop_per_s, streaming)
-            roofline += writes / package.link_bytes_per_s if table else 0.0
+            streaming = touched / _of(package.sram_bytes_per_s, 0)
+            streaming += 0.0 if table else weights / _of(package.weight_bytes_per_s, 0)
+            roofline = max(float(graph.op_flop[op]) / _of(package.flop_per_s, 0), streaming)
+            roofline += writes / _of(package.link_bytes_per_s, 0) if table else 0.0
         if roofline > 0:
             slowdown = 1.0 if names[op] == "matrix" else getattr(parameters, names[op])
             efficiency = (

@@ -1,7 +1,8 @@
 """The MMapGame of `rules` in JAX: pure `reset` and `step` of one game, for the caller to vmap and
 jit.
 
-The program is an argument (`EnvProgram`), so programs of equal shape share one compilation. Seconds
+The program is an argument (`EnvProgram`), so programs of equal shape share one compilation, and
+`padded` gives several one shape. Seconds
 are float64, as in the kernel, because Eq. 5 compares sums of supplies with demands: use everything
 here inside ``with exact():``.
 
@@ -17,10 +18,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from learned_mapping.errors import InputError, is_whole
-from learned_mapping.learning.precision import exact, require_exact
+from learned_mapping.errors import InputError, expect_type, expect_whole
+from learned_mapping.learning.precision import exact, require_exact, whole_scalar
 from learned_mapping.mmap.env_observation import ObservationTables, observation_tables, observe
-from learned_mapping.mmap.env_state import UNUSED, EnvProgram, EnvState, Position, env_program
+from learned_mapping.mmap.env_state import (
+    UNUSED,
+    EnvProgram,
+    EnvState,
+    Position,
+    env_program,
+    padded,
+)
 from learned_mapping.mmap.rules.actions import (
     COPY,
     DROP,
@@ -33,7 +41,7 @@ from learned_mapping.mmap.rules.actions import (
 )
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
-from learned_mapping.programs.program import Program
+from learned_mapping.programs.program import MAX_BUFFERS, Program
 
 __all__ = [
     "EnvProgram",
@@ -46,6 +54,7 @@ __all__ = [
     "exact",
     "observation_tables",
     "observe",
+    "padded",
     "reset",
     "step",
 ]
@@ -102,10 +111,8 @@ def reset(program: EnvProgram, capacity: int) -> EnvState:
       InputError: no slot, no buffers, or not inside `exact`.
     """
     require_exact("mmap.env")
-    if not is_whole(capacity) or capacity < 1:
-        raise InputError(
-            "environment", "capacity", f"expected a whole number above 0, got {capacity!r}"
-        )
+    expect_whole(capacity, "environment", "capacity", 1, MAX_BUFFERS)
+    expect_type(program, EnvProgram, "program")
     num_buffers, num_tensors, num_groups = (
         len(program.size),
         len(program.in_hbm_from),
@@ -161,7 +168,9 @@ def step(program: EnvProgram, state: EnvState, action: jax.Array) -> tuple[EnvSt
       InputError: not inside `exact`.
     """
     require_exact("mmap.env")
-    before = state.position
+    expect_type(program, EnvProgram, "program")
+    expect_type(state, EnvState, "state")
+    before, action = state.position, whole_scalar(action, "action")
     valid = (action >= 0) & (action < len(before.legal))
     # an index that means the number and no other
     action = jnp.where(valid, action, DROP).astype(jnp.int32)

@@ -1,6 +1,7 @@
 """A program and a game in progress as the JAX environment has them, pytrees of arrays."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,8 @@ from learned_mapping.mmap.rules.actions import NEVER
 from learned_mapping.mmap.rules.state import ProgramArrays, program_arrays
 from learned_mapping.programs.program import Program
 
+FILLED = ("updated", "next_of_tensor")
+"""Arrays that are padded by -1, which stands for none; the others are by zeros."""
 UNUSED = 2**30  # The offset of an empty slot: above every fast memory.
 
 
@@ -140,3 +143,20 @@ def env_program(program: Program | ProgramArrays) -> EnvProgram:
         **{name: jnp.asarray(values, jnp.float64) for name, values in seconds.items()},
         is_output=jnp.asarray(buffers["is_output"] != 0),
     )
+
+
+def padded(rows: Sequence[Any]) -> Any:
+    """The `EnvProgram`, or `env_observation.ObservationTables`, of several programs as one along a
+    leading axis, each array padded to the largest: to `vmap` over, so that games of all programs
+    run side by side in one `jit`. Inside `exact`."""
+    columns = zip(*jax.device_get(list(rows)))
+    return type(rows[0])(*map(_padded, rows[0]._fields, columns))
+
+
+def _padded(name: str, leaves: Sequence[Any]) -> jax.Array:
+    arrays = [np.asarray(leaf) for leaf in leaves]
+    shape = np.max([array.shape for array in arrays], axis=0, initial=0).astype(int)
+    out = np.full((len(arrays), *shape), -1 if name in FILLED else 0, arrays[0].dtype)
+    for i, array in enumerate(arrays):
+        out[(i, *map(slice, array.shape))] = array
+    return jnp.asarray(out)

@@ -1,6 +1,7 @@
 """Mapping: what was decided for every buffer of a program; the file
 ``learned-mapping/mapping/1``."""
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -8,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.drawn import DrawnOn
-from learned_mapping.errors import InputError, shown
+from learned_mapping.errors import InputError, expect_type, shown
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s
 from learned_mapping.mmap.rules.actions import DROP, NO_COPY, NO_OFFSET
 from learned_mapping.programs.graph import MAX_BYTES, plain_array, whole_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
-from learned_mapping.programs.minimalloc import ENDINGS, read_rows
+from learned_mapping.programs.minimalloc import ENDINGS, read_rows, shared_alignment
 from learned_mapping.programs.program import MAX_BUFFERS, Program
 
 ACTION_WORDS = ("copy", "nocopy", "drop")  # The actions as they stand in files, by code.
@@ -64,6 +65,7 @@ def make_mapping(
       InputError: a length is not the program's number of buffers, or a value is outside its type's
         range.
     """
+    expect_type(program, Program, "program")
     arrays = {}
     for (name, low, high, kind), values in zip(_FIELDS, (action, offset, start, end)):
         array = plain_array(values, source, name)
@@ -159,6 +161,7 @@ def mapping_of_offsets(path: str | os.PathLike, program: Program) -> Mapping:
     )
     # in JSON no tuples are
     buffers = {buffer.id: buffer for buffer in buffers} if isinstance(buffers, tuple) else {}
+    shared = shared_alignment(buffers.values())
     offset = np.full(program.num_tensors, NO_OFFSET)
     for number, row in enumerate(read_rows(path, placed=True), 2):
         n = tensors.get(row.id)
@@ -173,7 +176,7 @@ def mapping_of_offsets(path: str | os.PathLike, program: Program) -> Mapping:
                 f" {buffer.upper}"
             )
             raise InputError(path, f"line {number}: lower", fault)
-        unit = max(row.alignment, buffer.alignment)
+        unit = math.lcm(row.alignment, shared)
         if row.offset % unit:
             raise InputError(
                 path,

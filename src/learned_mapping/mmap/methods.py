@@ -10,7 +10,11 @@ import numpy as np
 from learned_mapping import problem
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError, expect_type
-from learned_mapping.hardware.memory_hierarchy import placed_latency_s, program_latency
+from learned_mapping.hardware.memory_hierarchy import (
+    MemoryHierarchy,
+    placed_latency_s,
+    program_latency,
+)
 from learned_mapping.mmap.bounds.prices import price_bound
 from learned_mapping.mmap.mapping import all_dropped, claimed_share, mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
@@ -22,6 +26,7 @@ from learned_mapping.mmap.searches.edit_search.search import (
     edit_search,
 )
 from learned_mapping.mmap.searches.evolution import (
+    MANY_PAIRS,
     evolution_logits,
     evolution_policy,
     evolution_warm,
@@ -33,7 +38,6 @@ from learned_mapping.mmap.searches.repack import repack
 from learned_mapping.mmap.searches.search import Search, random_play
 from learned_mapping.mmap.validate import validate
 from learned_mapping.problem import (
-    GRAPH_ENDINGS,
     OURS,
     PAPER,
     RULE,
@@ -46,8 +50,10 @@ from learned_mapping.problem import (
 from learned_mapping.programs import minimalloc
 from learned_mapping.programs.formats import program_from_json
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.json_io import read_json, schema_name
+from learned_mapping.programs.json_io import read_head, read_json, schema_name
 from learned_mapping.programs.program import Program
+from learned_mapping.programs.recognition import JSON, MINIMALLOC, kind_of
+from learned_mapping.programs.sources import is_function
 from learned_mapping.verdict import LISTED, Verdict
 
 SECONDS = 10.0  # Every search gets this much unless told otherwise.
@@ -60,6 +66,8 @@ the budget."""
 UNIT = 2
 """The version of methods that read benefits, since `rules.state.benefit_unit` measures them by what
 placements save."""
+SIGNED = 3
+"""That of agents, and of ppo, since they see what a placement costs as well."""
 PRICED_START = 3  # That of the edit searches, since they start at the game of `priced`.
 PLANS = ("heuristic", "packing")
 """Methods that plan offsets and copies instead of playing: they obey the rules of the game
@@ -201,7 +209,7 @@ def _learner(description: str, kind: str = PAPER, **changes: Any) -> Method:
         resumable=True,
         go_on=go_on,
         settings=changes,
-        version=UNIT,
+        version=SIGNED,
         prepare=_playing,
         then=tuple(GOING_ON),
     )
@@ -233,6 +241,10 @@ METHODS: dict[str, Method] = {
     ),
     "evolution-logits": _method(
         "evolution strategies over a preference per buffer and action", evolution_logits
+    ),
+    "evolution-logits-64": _method(
+        "evolution-logits with populations of 64 games in place of 8",
+        partial(evolution_logits, pairs=MANY_PAIRS),
     ),
     "evolution-policy": _method(
         "evolution strategies over a linear policy on the game's features",
@@ -267,6 +279,12 @@ METHODS: dict[str, Method] = {
     "muzero-demonstration": _learner(
         "muzero, which has seen the game of greedy-tuned", demonstration=True
     ),
+    "muzero-priced": _learner(
+        "muzero that begins at the game of priced and sees what that rule sees; returns its best"
+        " game, windows included",
+        OURS,
+        priced=True,
+    ),
     "muzero-no-backup": _learner(
         "muzero in one round of whole games, where a dead end ends a game with a return of 0",
         backup=False,
@@ -278,13 +296,18 @@ METHODS: dict[str, Method] = {
         SEARCH,
         frozen=True,
     ),
+    "muzero-priced-frozen": _learner(
+        "muzero-priced with the untrained network, which plays like the rule: the control",
+        SEARCH,
+        priced=True,
+        frozen=True,
+    ),
     "search-only": _learner(
         "the paper's search without learning: MCTS in the game itself, from an untrained network",
         SEARCH,
         frozen=True,
         windows=0,
         own_windows=0,
-        jax_games=True,
         true_dynamics=True,
     ),
     "ppo": Method(
@@ -292,7 +315,7 @@ METHODS: dict[str, Method] = {
         " or model",
         played(_model_free),
         OURS,
-        version=UNIT,
+        version=SIGNED,
         prepare=_playing,
     ),
     "learning-only": _learner(
@@ -310,14 +333,19 @@ METHODS: dict[str, Method] = {
 }
 """The methods by name, in the order of the tables; learners in the light size."""
 IN_PAPER_SIZE = {"size": "paper", "patience": 0}
-PAPER_METHODS = {
-    name: (
-        _learner(method.description, method.kind, **{**method.settings, **IN_PAPER_SIZE})
-        if method.resumable
-        else method
-    )
-    for name, method in METHODS.items()
-}
+WITH_WINDOWS = {"windows": 96, "own_windows": 32}  # Of its games side by side, with prices.
+
+
+def _in_paper_size(method: Method) -> Method:
+    if not method.resumable:
+        return method
+    settings = method.settings | IN_PAPER_SIZE
+    if method.settings.get("priced"):
+        settings |= WITH_WINDOWS
+    return _learner(method.description, method.kind, **settings)
+
+
+PAPER_METHODS = {name: _in_paper_size(method) for name, method in METHODS.items()}
 """The same with learners in the paper's size."""
 
 
@@ -332,29 +360,35 @@ class MemoryMapping(Problem):
         """Every method; with the profile paper the learners have the paper's size."""
         return PAPER_METHODS if profile == "paper" else METHODS
 
-    def read(self, path: str) -> Program:
-        """A program, also of MiniMalloc's buffers (``.csv``), or what `task` makes of a graph."""
-        if path.endswith(minimalloc.ENDINGS):
-            return minimalloc.read_minimalloc(path)
-        node = None if path.endswith(GRAPH_ENDINGS) else read_json(path)
-        if node is not None and schema_name(node) != "graph":
-            return program_from_json(node)
+    def read(self, path: str, machine: MemoryHierarchy | None = None) -> Program:
+        """A program, also of MiniMalloc's buffers (``.csv``), or what `task` makes of a graph, on
+        this machine where one is named."""
+        kind = "" if is_function(path) else kind_of(read_head(path))
+        if kind == MINIMALLOC:
+            return self.task(minimalloc.read_minimalloc(path), machine)
+        if kind == JSON and schema_name(node := read_json(path)) != "graph":
+            return self.task(program_from_json(node), machine)
         graph = problem.read_graph_file(path)
         try:
-            return self.task(graph)
+            return self.task(graph, machine)
         except InputError as error:
             raise InputError(path, error.field, error.fault) from None
 
-    def task(self, instance: Program | ComputationGraph) -> Program:
+    def task(
+        self, instance: Program | ComputationGraph, machine: MemoryHierarchy | None = None
+    ) -> Program:
         """The program; a graph becomes one by the stated rule of `programs.trace.schedule`, on the
-        default machine."""
+        default machine where none is named. A program has its times: of a machine it takes the
+        capacity and the rate of copies."""
         if isinstance(instance, ComputationGraph):
-            from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
             from learned_mapping.programs.trace.schedule import schedule_graph
 
-            return schedule_graph(instance, MemoryHierarchy())
+            return schedule_graph(instance, machine or MemoryHierarchy())
         expect_type(instance, Program, "program")
-        return instance
+        if machine is None:
+            return instance
+        size, rate = int(machine.cmem_bytes), machine.copy_bytes_per_s
+        return replace(instance, fast_bytes=size, copy_bytes_per_s=rate)
 
     def toy(self, task: Program) -> Program:
         return toy_program()

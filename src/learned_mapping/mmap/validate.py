@@ -16,7 +16,6 @@ import numpy as np
 from learned_mapping.errors import expect_type, truth
 from learned_mapping.hardware.memory_hierarchy import (
     MemoryHierarchy,
-    checked,
     machine_of,
     program_latency,
 )
@@ -86,7 +85,8 @@ def validate(
     """
     expect_type(program, Program, "program")
     expect_type(mapping, Mapping, "mapping")
-    machine = machine_of(program) if machine is None else checked(machine)
+    machine = machine_of(program) if machine is None else machine
+    expect_type(machine, MemoryHierarchy, "machine")
     exact = truth(exact, "exact")
     lengths = {
         len(column) for column in (mapping.action, mapping.offset, mapping.start, mapping.end)

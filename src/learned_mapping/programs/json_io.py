@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from learned_mapping.errors import InputError, shown
+from learned_mapping.errors import InputError, shown, told
+from learned_mapping.programs.recognition import HEAD, JSON, refused
 
 MAX_FILE_BYTES = 64 * 2**20  # Largest text accepted, after decompression, in bytes.
 MAX_VALUES = 8_000_000
@@ -27,6 +28,7 @@ MAX_VALUES = 8_000_000
 can take."""
 MAX_NAME = 1000  # Characters of the longest name.
 MAX_METADATA_DEPTH = 20
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(eq=False, slots=True)
@@ -163,20 +165,40 @@ def _shorten(value: Any) -> str:
     return json.dumps(value)[:60]
 
 
+def expect_path(path: object) -> Path:
+    """A file's name as a path; raises `InputError` for all else."""
+    try:
+        if isinstance(path, str | os.PathLike) and os.fsencode(path):
+            return Path(path)
+    except Exception:  # of another's object, or no text of the file system's
+        pass
+    raise InputError("file", "", f"expected a file's name, got {told(path)}")
+
+
 def read_bytes(path: str | os.PathLike, limit: int = MAX_FILE_BYTES) -> bytes:
-    """A file's bytes, decompressed when its name ends in ``.gz``; raises `InputError` past `limit`
-    bytes."""
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        raise InputError("file", "", f"expected a file's name, got {path!r}")
-    path = Path(path)
+    """A file's bytes, unpacked where its name ends in ``.gz`` or its bytes are gzip's; raises
+    `InputError` past `limit` bytes."""
+    data = read_head(path, limit + 1)
+    if len(data) > limit:
+        raise InputError(path, "", f"more than {limit} bytes")
+    return data
+
+
+def read_head(path: str | os.PathLike, count: int = HEAD, raw: bool = False) -> bytes:
+    """The first bytes of a file, unpacked unless `raw`; raises `InputError` for what is no
+    file."""
+    path = expect_path(path)
     try:
         if path.is_dir():
             raise InputError(path, "", "is a folder, expected a file")
         if path.exists() and not path.is_file():
             raise InputError(path, "", "is not a regular file")
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rb") as stream:
-            data = stream.read(limit + 1)
+        with open(path, "rb") as stream:
+            packed = path.suffix == ".gz" or stream.peek(2)[:2] == GZIP
+            if not packed or raw:
+                return stream.read(count)
+            with gzip.open(stream, "rb") as unpacked:
+                return unpacked.read(count)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(path, "", "no such file") from None
     except PermissionError:
@@ -187,9 +209,6 @@ def read_bytes(path: str | os.PathLike, limit: int = MAX_FILE_BYTES) -> bytes:
         raise InputError(
             path, "", f"cannot be read ({getattr(error, 'strerror', None) or error})"
         ) from None
-    if len(data) > limit:
-        raise InputError(path, "", f"more than {limit} bytes")
-    return data
 
 
 def file_sha256(path: str | os.PathLike) -> str:
@@ -197,53 +216,12 @@ def file_sha256(path: str | os.PathLike) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-DOORS = (
-    (
-        rb"PK\x03\x04",
-        "a zip archive, such as torch's .pt2 or NumPy's .npz: `lmap trace` takes a function",
-    ),
-    (rb"\x1f\x8b", "gzip: its name has to end in .gz"),
-    (rb"\x80[\x02-\x05]", "a pickle, which is never opened: `lmap trace` takes a function"),
-    (rb"ML\xefR", "MLIR bytecode: a graph in a file named .mlir"),
-    (
-        rb"(\s*//.*\n|\s*#\w+ = .*\n)*\s*(module\b|func\.func\b|\"?(builtin|stablehlo)\.)",
-        "MLIR text: a graph in a file named .mlir",
-    ),
-    (
-        rb"HloModule\b",
-        "HLO text of XLA: `jax.jit(f).lower(...).as_text()` is StableHLO, for a file named .mlir",
-    ),
-    (rb"\s*(strict\s+)?(di)?graph\b[^\n{:]*\{", "DOT, a drawing without costs"),
-    (
-        rb"(\s*#.*\n)*\s*(node|versions|cost|graph)\s*[:{]",
-        "protobuf text: a CostGraphDef's name ends in .pbtxt",
-    ),
-    (rb"\s*<(\?xml|graphml|html)", "XML"),
-    (rb"[\w ]+,[\w ,]+\r?\n", "CSV: `lmap solve mmap` takes MiniMalloc's, named NAME.CAPACITY.csv"),
-    (
-        rb"[\x08\x0a][\x00-\xff]{0,40}[\x00-\x08\x0e-\x1a\x1c-\x1f]",
-        (
-            "protobuf, such as ONNX, HloProto or GraphDef: `lmap trace` takes a function, and .mlir"
-            " files are StableHLO"
-        ),
-    ),
-)
-"""Beginnings of files that are not ours, and what may be done with them."""
-
-
-def other_door(data: bytes) -> str:
-    """The kind of bytes that are no JSON, and where to go with them; empty where they were not
-    recognised."""
-    door = next((text for pattern, text in DOORS if re.match(pattern, data[:4000])), "")
-    return f"but {door}" if door else ""
-
-
 def utf8_text(data: bytes, source: object) -> str:
     """The text of some bytes; raises `InputError` where they are no UTF-8."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        fault = f"not UTF-8 text {other_door(data)}".rstrip()
+        fault = f"not UTF-8 text {refused(data, '')}".rstrip()
         raise InputError(source, f"byte {error.start}", fault) from None
     return text.removeprefix("\ufeff")  # a byte order mark
 
@@ -292,7 +270,7 @@ def parse_json(data: bytes, source: object) -> Node:
             parse_float=parse_number,
         )
     except json.JSONDecodeError as error:
-        why = other_door(text.encode("utf-8")) or f"({error.msg})"
+        why = refused(text[:HEAD].encode("utf-8"), JSON) or f"({error.msg})"
         raise InputError(
             source, f"line {error.lineno} column {error.colno}", f"not JSON {why}"
         ) from None
@@ -362,7 +340,8 @@ def expect_schema(node: Node, schema: str) -> None:
 def write_bytes(path: str | os.PathLike, data: bytes) -> None:
     """Writes a file, or the one a link names, whole or not at all; packed, reproducibly, when its
     name ends in ``.gz``."""
-    packs, path = Path(path).suffix == ".gz", Path(os.path.realpath(path))
+    path = expect_path(path)
+    packs, path = path.suffix == ".gz", Path(os.path.realpath(path))
     if packs:
         packed = io.BytesIO()
         with gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as stream:

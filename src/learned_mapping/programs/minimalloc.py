@@ -1,14 +1,18 @@
 """The files of MiniMalloc: buffers with given lifetimes, as a program whose buffers are worth their
 bytes.
 
-A CSV has a line for each buffer, ``id,lower,upper,size`` and if need be ``alignment``: held over
-the times [lower, upper), so many bytes. The capacity stands in the file's name,
+A CSV has a line for each buffer, ``id,lower,upper,size`` and if need be ``alignment`` and ``gaps``:
+held over the times [lower, upper), so many bytes, except in the gaps, where others may lie. What is
+read is stricter: all have the alignment that is a multiple of each, and none has a gap. The
+capacity stands in the file's name,
 ``NAME.CAPACITY.csv``. A solution has a column ``offset`` more and a line for each buffer that is in
 fast memory.
 """
 
+import math
 import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +35,7 @@ SECONDS_PER_BYTE = 1e-12
 up to rounding."""
 LASTS = 1e6  # Beside times that are longer yet a saving of some bytes would be lost to rounding.
 SYNONYMS = {"begin": "lower", "start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
+GAPS = re.compile(r"-?\d{1,18}--?\d{1,18}(@[\d:]+)?(\s+-?\d{1,18}--?\d{1,18}(@[\d:]+)?)*", re.ASCII)
 REQUIRED, OPTIONAL = ("id", "lower", "upper", "size"), ("alignment", "hint", "gaps", "offset")
 
 
@@ -43,6 +48,7 @@ class Row(NamedTuple):
     size: int
     alignment: int = 1
     offset: int | None = None
+    gaps: str = ""
 
 
 def capacity_of(path: str | os.PathLike) -> int:
@@ -68,7 +74,8 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
         lines.pop()
     if not lines:
         raise InputError(path, "", "is empty")
-    head = [SYNONYMS.get(name, name) for name in lines[0].split(",")]
+    named = [name.strip() for name in lines[0].split(",")]
+    head = [SYNONYMS.get(name, name) for name in named]
     for name in REQUIRED + ("offset",) * placed:
         if name not in head:
             raise InputError(
@@ -85,18 +92,18 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
             path, "", f"{len(lines) - 1} buffers, at most {MAX_INSTRUCTIONS // 2} are supported"
         )
     # a column of this name holds the last time, upper the one after it
-    closed = int("end" in lines[0].split(","))
+    closed = int("end" in named)
     rows: list[Row] = []
     lines_of: dict[str, int] = {}
     for number, line in enumerate(lines[1:], 2):
-        where, cells = f"line {number}", line.split(",")
+        where, cells = f"line {number}", [cell.strip() for cell in line.split(",")]
         if len(cells) != len(head):
             raise InputError(path, where, f"{len(cells)} cells, the head has {len(head)}")
         cell = dict(zip(head, cells))
-        if cell.get("gaps", "").strip():
-            raise InputError(
-                path, f"{where}: gaps", "a buffer that is absent for a while is not supported"
-            )
+        gaps = cell.get("gaps", "")
+        if gaps and GAPS.fullmatch(gaps) is None:
+            fault = f"expected times such as 3-5 with spaces between, got {shown(gaps)!r}"
+            raise InputError(path, f"{where}: gaps", fault)
         name = cell["id"]
         if not 0 < len(name) <= LONGEST or not name.isprintable():
             raise InputError(path, f"{where}: id", f"expected 1 to {LONGEST} printable characters")
@@ -121,14 +128,14 @@ def read_rows(path: str | os.PathLike, *, placed: bool = False) -> list[Row]:
             raise InputError(path, f"{where}: upper", f"{upper} is not after lower, {lower}")
         alignment = whole("alignment", 1, MAX_BYTES) if "alignment" in cell else 1
         offset = whole("offset", 0, MAX_BYTES) if placed else None
-        if rows and alignment != rows[0].alignment:
-            fault = (
-                f"{alignment}, line 2 has {rows[0].alignment}: one alignment for all buffers is"
-                " supported"
-            )
-            raise InputError(path, f"{where}: alignment", fault)
-        rows.append(Row(name, lower, upper, whole("size", 1, MAX_BYTES), alignment, offset))
+        size = whole("size", 1, MAX_BYTES)
+        rows.append(Row(name, lower, upper, size, alignment, offset, gaps))
     return rows
+
+
+def shared_alignment(rows: Iterable[Row]) -> int:
+    """The least number of bytes that is a multiple of every buffer's alignment."""
+    return math.lcm(*{row.alignment for row in rows})
 
 
 def read_minimalloc(path: str | os.PathLike) -> Program:
@@ -140,9 +147,9 @@ def read_minimalloc(path: str | os.PathLike) -> Program:
     capacity down to its multiples. ``metadata["buffers"]`` are the file's `Row`s.
     """
     capacity, rows = capacity_of(path), read_rows(path)
-    unit = rows[0].alignment if rows else 1
     if not rows:
         raise InputError(path, "", "holds no buffers")
+    unit = shared_alignment(rows)
     if capacity < unit:
         raise InputError(
             path, "file name", f"a capacity of {capacity} bytes is less than the alignment {unit}"
@@ -167,9 +174,20 @@ def read_minimalloc(path: str | os.PathLike) -> Program:
         tensor_bytes=sizes,
         tensor_is_parameter=[False] * len(rows),
         tensor_is_output=[False] * len(rows),
-        metadata={"buffers": tuple(rows)},
+        metadata={"buffers": tuple(rows)} | _stricter(rows),
         source=path,
     )
+
+
+def _stricter(rows: Sequence[Row]) -> dict[str, int]:
+    """What metadata say where the program asks for more than the file: how many buffers are held
+    through gaps, and how many have an alignment that others' makes larger."""
+    unit = shared_alignment(rows)
+    counted = {
+        "held_through_gaps": sum(bool(row.gaps) for row in rows),
+        "aligned_as_others": sum(row.alignment != unit for row in rows),
+    }
+    return {fact: count for fact, count in counted.items() if count}
 
 
 def offsets_csv(path: str | os.PathLike, offsets: dict[str, int]) -> str:

@@ -17,9 +17,16 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 
-from learned_mapping.errors import InputError, is_whole
+from learned_mapping.errors import (
+    InputError,
+    expect_sequence,
+    expect_type,
+    expect_whole,
+    real,
+    told,
+)
 from learned_mapping.hardware.in_jax import Devices
-from learned_mapping.learning.precision import exact, require_exact
+from learned_mapping.learning.precision import exact, require_exact, whole_scalar
 from learned_mapping.regal.agent.features import Features
 from learned_mapping.regal.agent.rollouts import generations_in, rollouts, uniform_cost
 from learned_mapping.regal.rules.instance import Arrays, Instance
@@ -28,6 +35,9 @@ from learned_mapping.regal.searches.random_numbers import stream
 
 __all__ = ["EnvGraph", "EnvState", "env_graphs", "exact", "reset", "seconds_of", "step"]
 
+MAX_EVALUATIONS = 10**7  # Of a run.
+MAX_SEED = 2**63 - 1  # A negative one counts from its other end.
+MAX_BIN = 1000.0  # Of alpha and beta.
 UNIFORM_RUNS = 4  # Runs with uniform mutants whose mean is H.
 _KINDS = {
     "device_seconds": "N",
@@ -53,6 +63,7 @@ class EnvGraph(NamedTuple):
     flop: jax.Array  # [N] float64.
     # [N] float64: what the roofline of `op_seconds` divides by the bandwidth.
     touched_bytes: jax.Array
+    computes: jax.Array  # [N] bool: not of kind ``input``, which takes no time.
     stated_seconds: jax.Array  # [N] float64: the graph's own times; -1 where it brings none.
     arrays: dict[str, jax.Array]  # The padded arrays of `Instance.arrays` but its seconds.
     minimise_memory: jax.Array  # [] bool: whether the objective is peak memory.
@@ -88,6 +99,13 @@ def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGr
       InputError: not inside `exact`.
     """
     require_exact("regal.env")
+    for values, kind, source in ((instances, Instance, "instances"), (seen, Features, "seen")):
+        expect_sequence(values, source, "")
+        for value in values:
+            expect_type(value, kind, source)
+    if not 0 < len(instances) == len(seen):
+        fault = f"{len(seen)} of them for {len(instances)} instances"
+        raise InputError("seen", "", fault)
     sizes = [(i.graph.num_ops, i.graph.num_tensors, i.graph.num_edges) for i in instances]
     n, m, e = (max(column) for column in zip(*sizes))
     padded = {"N": n, "M": m, "E": e, "N+": n + 1, "M+": m + 1}
@@ -111,6 +129,7 @@ def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGr
                 sizes=np.array(size, np.int32),
                 flop=_pad(graph.op_flop * computes, n),
                 touched_bytes=_pad(touched * computes, n),
+                computes=_pad(computes, n, bool),
                 stated_seconds=_pad(times, n),
                 arrays={
                     k: _pad(arrays[k], padded[v], None)
@@ -134,8 +153,9 @@ def seconds_of(graph: EnvGraph, machine: Devices) -> jax.Array:
     d = machine.devices
     computing = graph.flop[:, None] / _numbers(machine.flop_per_s, (d,))
     moving = graph.touched_bytes[:, None] / _numbers(machine.bytes_per_s, (d,))
+    overhead = jnp.where(graph.computes[:, None], _numbers(machine.op_overhead_s, (d,)), 0.0)
     stated = graph.stated_seconds[:, None]
-    return jnp.where(stated < 0, jnp.maximum(computing, moving), stated)
+    return jnp.where(stated < 0, jnp.maximum(computing, moving) + overhead, stated)
 
 
 def reset(
@@ -153,12 +173,13 @@ def reset(
         inside `exact`.
     """
     require_exact("regal.env")
-    if not is_whole(evaluations) or generations_in(evaluations, BrkgaParameters()) < 1:
-        raise InputError(
-            "environment",
-            "evaluations",
-            f"{evaluations!r} do not reach a generation after the first",
-        )
+    expect_whole(evaluations, "environment", "evaluations", 1, MAX_EVALUATIONS)
+    if generations_in(evaluations, BrkgaParameters()) < 1:
+        fault = f"{evaluations} do not reach a generation after the first"
+        raise InputError("environment", "evaluations", fault)
+    expect_type(graph, EnvGraph, "graph")
+    expect_type(machine, Devices, "machine")
+    seed = whole_scalar(seed, "seed")
     state = EnvState(graph, machine, jnp.int32(evaluations), jnp.float64(1), jnp.bool_(False))
 
     def run(arrays: Arrays, seed: int, evaluations: int) -> float:
@@ -186,16 +207,17 @@ def step(
       InputError: choices of another shape or type, or not inside `exact`.
     """
     require_exact("regal.env")
+    expect_type(state, EnvState, "state")
+    expect_sequence(bins, "environment", "bins")
+    bins, seed = tuple(real(b, "environment", "bins") for b in bins), whole_scalar(seed, "seed")
+    if not bins or not all(0 < b <= MAX_BIN for b in bins):
+        raise InputError("environment", "bins", f"expected numbers in (0, {MAX_BIN}], got {bins}")
     shape = (len(state.graph.flop), state.machine.devices + 1, 2)
-    if (
-        choices.shape[-3:] != shape
-        or choices.ndim > 4
-        or not jnp.issubdtype(choices.dtype, jnp.integer)
-    ):
-        given = f"{choices.dtype} of shape {choices.shape}"
-        raise InputError(
-            "environment", "choices", f"expected integers of shape {shape}, or K of it, got {given}"
-        )
+    is_array = isinstance(choices, np.ndarray | jax.Array)
+    fits = is_array and choices.shape[-3:] == shape and choices.ndim <= 4
+    if not fits or not jnp.issubdtype(choices.dtype, jnp.integer):
+        fault = f"expected integers of shape {shape}, or K of it, got {told(choices)}"
+        raise InputError("environment", "choices", fault)
     laws = choices.reshape(-1, *choices.shape[-3:])
     counts = (jnp.arange(laws.shape[1]) < state.graph.sizes[0])[:, None, None]
     legal = ((laws >= 0) & (laws < len(bins)) | ~counts).all(axis=(1, 2, 3))
@@ -252,7 +274,9 @@ def _call(
             minimise_memory=bool(minimise),
             counts_memory=bool(minimise or total > links["memory_bytes"].min()),
         )
-        numbers = np.asarray(function(problem, int(seed), int(evaluations), *rest), np.float64)
+        numbers = np.asarray(
+            function(problem, int(seed) & MAX_SEED, int(evaluations), *rest), np.float64
+        )
         return numbers[..., None].view(np.uint32)
 
     out = jax.ShapeDtypeStruct((*shape, 2), jnp.uint32)

@@ -7,6 +7,7 @@ Another one is asked for by name: ``regal-imitation:synthetic-runtime-1``.
 import functools
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError, expect_choice, real
 from learned_mapping.folders import networks_folder
 from learned_mapping.hardware.devices import GIB, Devices
+from learned_mapping.hardware.fitting import refuse_by_arithmetic
 from learned_mapping.problem import (
     OURS,
     RULE,
@@ -37,8 +39,9 @@ from learned_mapping.regal.agent.policy import SERVES as NETWORKS
 from learned_mapping.regal.agent.vectors import VECTORS, check_served, vector_policy
 from learned_mapping.regal.agent.written import cut_law
 from learned_mapping.regal.bounds.cp_sat import cp_sat, is_modelled
+from learned_mapping.regal.bounds.room import does_not_fit, roomiest
 from learned_mapping.regal.rules.decode import decode
-from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
+from learned_mapping.regal.rules.instance import INFEASIBLE, OBJECTIVES, Instance
 from learned_mapping.regal.schedule import Schedule, read_schedule, schedule_to_json
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA, MutantLaw, brkga
 from learned_mapping.regal.searches.list_schedule import (
@@ -50,6 +53,7 @@ from learned_mapping.regal.searches.list_schedule import (
 )
 from learned_mapping.regal.searches.local_search import (
     TUNED_LOCAL_SEARCH,
+    least_memory,
     local_search,
     random_search,
 )
@@ -69,6 +73,8 @@ CP_SAT_DETERMINISTIC = 3.0
 """The solver's limit without one in seconds, in its own units of work, and less where there are
 fewer evaluations than `EVALUATIONS`: some ten seconds, the same result everywhere."""
 BESIDE_SECONDS = 5.0
+ROUNDS = 16
+"""Parts of a budget of which as many as it takes look for a schedule that fits."""
 RULED_OPS = 60
 """Up to so many ops CP-SAT takes seconds, and no answer to a user is behind it."""
 
@@ -92,7 +98,36 @@ def _tuned(
     )
 
 
-_brkga_tuned, _local_search = _tuned(brkga, TUNED_BRKGA), _tuned(local_search, TUNED_LOCAL_SEARCH)
+_brkga_tuned, _climb = _tuned(brkga, TUNED_BRKGA), _tuned(local_search, TUNED_LOCAL_SEARCH)
+
+
+def _local_search(
+    instance: Instance,
+    rng: np.random.Generator,
+    budget: Budget,
+    *,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
+    """Local search; where memory counts, from a schedule that fits, which is searched for first."""
+    if start is None and instance.objective == "runtime" and instance.arrays.counts_memory:
+        start = least_memory(instance)
+        while not budget.spent():
+            fitness = schedule_fitness(instance, decode(instance, start))
+            if fitness < INFEASIBLE:
+                break
+            part = part_of(budget, 1 / ROUNDS)
+            start = _climb(replace(instance, objective="memory"), rng, part, start=start)
+            budget.record(fitness, part.samples, better=float.__lt__)
+        if budget.spent():
+            return start
+    return _climb(instance, rng, budget, start=start)
+
+
+def part_of(budget: Budget, share: float) -> Budget:
+    """A budget of a share of the limits, which tells no progress."""
+    samples = None if budget.limit_samples is None else max(1, int(share * budget.limit_samples))
+    seconds = None if budget.limit_s is None else share * budget.limit_s
+    return Budget(seconds=seconds, samples=samples, cpu=budget.cpu)
 
 
 def _rule(rule: Callable[[Instance, np.random.Generator], Schedule]) -> Run:
@@ -129,6 +164,12 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
         best = result.schedule
     # The model knows no memory limit: where that forbids the optimum, its proof goes.
     cost = schedule_fitness(instance, best)
+    if cost >= INFEASIBLE:
+        roomy, least = roomiest(instance, left)
+        if least > 1.0:
+            raise does_not_fit(instance, roomy, least)
+        if budget.record(schedule_fitness(instance, roomy), better=float.__lt__):
+            best, cost = roomy, schedule_fitness(instance, roomy)
     bound = min(max(result.bound, floor(instance)), cost)
     proven = cost <= max(bound, result.cost if result.optimal else 0.0) * (1 + 1e-9)
     return best, {"bound": bound, "optimal": float(proven)}
@@ -195,9 +236,8 @@ def then_climb(
     instance: Instance, rng: np.random.Generator, budget: Budget, *, law: MutantLaw
 ) -> np.ndarray:
     """BRKGA with a law for half of the budget, then a climb from its best; the chromosome."""
-    samples = None if budget.limit_samples is None else max(1, budget.limit_samples // 2)
-    seconds = None if budget.limit_s is None else budget.limit_s / 2
-    half = Budget(seconds=seconds, samples=samples, cpu=budget.cpu, progress=budget.progress)
+    half = part_of(budget, 0.5)
+    half.progress = budget.progress
     best = brkga(instance, rng, half, law=law)
     budget.record(half.best, half.samples, better=float.__lt__)
     if not budget.spent():
@@ -401,12 +441,17 @@ class Scheduling(Problem):
         memory_gib: float | None = None,
         link_bytes_per_s: float | None = None,
         link_latency_s: float | None = None,
+        machine: Devices | None = None,
     ) -> Instance:
+        """The graph on these devices; `machine`, where it is named, says all but the objective."""
+        if machine is not None:
+            return expect_room(Instance(instance, machine, objective))
         numbers = {"link_bytes_per_s": link_bytes_per_s, "link_latency_s": link_latency_s}
         if memory_gib is not None:
             numbers["memory_bytes"] = real(memory_gib, "memory_gib", "") * GIB
         given = {name: number for name, number in numbers.items() if number is not None}
-        return Instance(instance, Devices(devices=devices, transfers=transfers, **given), objective)
+        machine = Devices(devices=devices, transfers=transfers, **given)
+        return expect_room(Instance(instance, machine, objective))
 
     def rules(self, task: Instance) -> tuple[str, ...]:
         """CP-SAT too, where the graph is small and the devices are such as it models."""
@@ -414,11 +459,13 @@ class Scheduling(Problem):
         return (*self.net, "cp-sat") if small else self.net
 
     def toy(self, task: Instance) -> Instance:
+        """Every schedule of it fits; memory is counted where it is in the task."""
         from learned_mapping.programs.synthetic import random_graph
 
-        return Instance(
-            random_graph(np.random.default_rng(0), "layered", 8), task.machine, task.objective
-        )
+        graph = random_graph(np.random.default_rng(0), "layered", 8)
+        total = int(graph.op_weight_bytes.sum()) + int(graph.tensor_bytes.sum())
+        memory = float(total - task.arrays.counts_memory)
+        return Instance(graph, replace(task.machine, memory_bytes=memory), task.objective)
 
     def metrics(self, task: Instance, solution: Schedule) -> dict[str, float]:
         return schedule_costs(task, solution)
@@ -483,7 +530,14 @@ def solve(
             "objective", "", f"{objective!r} is not the instance's, {instance.objective!r}"
         )
     task = instance if isinstance(instance, Instance) else PROBLEM.task(instance, objective)
+    expect_room(task)
     return problem.solve(PROBLEM, task, method, **limits)
+
+
+def expect_room(instance: Instance) -> Instance:
+    """The instance; raises `DoesNotFitError` where the weights, or one op, pass the memory."""
+    refuse_by_arithmetic(instance.graph, instance.arrays.memory_bytes, "device")
+    return instance
 
 
 def floor(instance: Instance) -> float:

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any
 
 from learned_mapping.errors import InputError, expect_type
-from learned_mapping.hardware.devices import TOO_SLOW, Devices, check_devices
+from learned_mapping.hardware.devices import TOO_SLOW, Devices
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.regal.schedule import Schedule
 from learned_mapping.verdict import LISTED, Verdict, Violation, Violations
@@ -38,7 +38,8 @@ def validate(
     """
     expect_type(graph, ComputationGraph, "graph")
     expect_type(schedule, Schedule, "schedule")
-    machine = check_devices(Devices() if machine is None else machine)
+    machine = Devices() if machine is None else machine
+    expect_type(machine, Devices, "machine")
     if schedule.devices != machine.devices:
         detail = f"the schedule is for {schedule.devices} devices, there are {machine.devices}"
         return Verdict((Violation("devices", (), detail),))
@@ -160,7 +161,7 @@ class _Judge:
 
     def seconds(self, op: int) -> float:
         """Seconds of an op where it is: the graph's estimate, else the longer of arithmetic and
-        traffic."""
+        traffic, and the overhead."""
         graph, device = self.graph, self.placement[op]
         if graph.op_seconds is not None:
             return float(graph.op_seconds[op])
@@ -171,7 +172,8 @@ class _Judge:
         if graph.op_untouched_bytes is not None:
             touched = max(touched - int(graph.op_untouched_bytes[op]), 0)
         computing = float(graph.op_flop[op]) / _at(self.machine.flop_per_s, device)
-        return max(computing, touched / _at(self.machine.bytes_per_s, device))
+        moving = touched / _at(self.machine.bytes_per_s, device)
+        return max(computing, moving) + _at(self.machine.op_overhead_s, device)
 
     def lasts(self, tensor: int, target: int) -> float:
         """Seconds that a transfer takes."""

@@ -67,6 +67,7 @@ CONTRASTS = (
     ("rl", "rl-sample-credit"),
     ("rl-sample-credit", "random"),
     ("rl-balanced", "climb"),
+    ("climb", "sa-balanced"),
     ("climb", "rl-balanced-frozen"),
     ("rl-balanced", "rl-balanced-frozen"),
     ("rl-balanced", "sa"),
@@ -99,8 +100,9 @@ CLASSES = {
     "rl without a solver, sparse": "learning without a solver",
     "random": "search + solver",
     "sa": "search + solver",
-    "rl": "learning + solver",
-    "finetune": "learning + solver, pre-trained",
+    "rl-sample-credit": "learning + solver, the paper's one advantage a sample",
+    "rl": "learning + solver, a credit per op",
+    "finetune": "learning + solver, a credit per op, pre-trained",
 }
 
 
@@ -218,6 +220,9 @@ def assemble_fig5(profile: str, records: Sequence[Record]) -> Record:
             method_rows += table.summaries(
                 n, method, columns, chips=runs.chips.iloc[0], ops=runs.ops.iloc[0]
             )
+            if trained := trainings_of(method, len(runs)):
+                means = runs.throughput.groupby(trained).mean()
+                method_rows[-len(columns)]["by_training"] = means.tolist()
         above = [r["value"] > 1 + ROUNDING for r in method_rows if r["metric"] == "over_careful"]
         table_rows += [
             *method_rows,

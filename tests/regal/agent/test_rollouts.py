@@ -134,6 +134,15 @@ def test_environment_is_the_rollouts(instance):
             env.seconds_of(given, machine), device_seconds(bare, machine), rtol=1e-12
         )
         assert timed(fast) == pytest.approx(float(timed(machine)) / 2)
+        late = Devices(op_overhead_s=(1e-3, 2e-3))
+        kinds = ("input", *bare.op_kinds[1:])
+        bare = dataclasses.replace(bare, op_kinds=kinds)
+        given = jax.tree.map(
+            lambda leaf: leaf[0], env.env_graphs([Instance(bare)], [features(instance)])
+        )
+        np.testing.assert_allclose(
+            env.seconds_of(given, late), device_seconds(bare, late), rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("transfers", ["rendezvous", "free", "queued"])

@@ -28,7 +28,7 @@ class AgentConfig:
     width: int = 48  # Of every layer, of the policy network as well.
     iterations: int = 1  # T of Eq. 7; a policy that is `begun` has no such steps.
     begun: bool = False
-    """Whether samples begin at some y^(0) and make moves of one chip from there: `moves_policy`,
+    """Whether samples begin at some y^(0) and push ops by one chip from there: `moves_policy`,
     whose credit is ``exact``; else `network`, a distribution over all chips."""
     # How a candidate becomes valid: Algorithm 2 (``fix``) or Algorithm 1 (``sample``).
     mode: str = FIX

@@ -13,8 +13,8 @@ share, the work that has to cross link d, Φ = -Σ_d F_d². An op of s seconds t
 changes Φ by 2 F_c s - s², one that moves down by -2 F_{c-1} s - s². It needs each chip's latency,
 which a package can measure, and op times, which pre-training
 has, and sees the whole row. ``exact``: the gain of the smooth bottleneck that `searches.moves`
-computes, of moves that keep the chain rule alone, though they may leave a chip empty; it needs the
-links' times too.
+computes, of a push, which takes along the ops that the chain rule forces; it needs the links' times
+too.
 """
 
 import numpy as np

@@ -3,9 +3,13 @@
 
 The same GraphSAGE, PPO and solver as `network`; what differs is ours. Logits are read relative to
 y(0), so that the network, which all ops and chips share, says "one further" without knowing where
-an op is. It is told the chips' latencies under y(0), as the model has them, and only those moves
-are offered that keep the rules while all other ops stay: the solver's domain of the op with all
-others set. The prior has about `AgentConfig.moved` ops move at first.
+an op is. An op that moves is a push (`searches.moves`): it takes along those ops that the chain
+rule forces. The network is told the chips' latencies under y(0) and what each push would be worth
+alone, as the model has them.
+
+The prior has about m ops moved at first by pushes of one op, and as many by pushes of several. Row
+r of a batch has m / 2^(r mod 4), m = `AgentConfig.moved`: at first many moves at once are worth
+most, near a good partition few are.
 """
 
 from functools import partial
@@ -22,10 +26,13 @@ from learned_mapping.mcm.agent.credit import SHARP, SIDES, spread
 from learned_mapping.mcm.agent.features import EIGHT_OPS, GraphFeatures
 from learned_mapping.mcm.agent.network import MASKED, Credits, graph_sage
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.searches.moves import single_moves
+from learned_mapping.mcm.searches.even_cut import Places
+from learned_mapping.mcm.searches.moves import pushed, pushes
 
-OP_FEATURES = 15
+OP_FEATURES = 17
 """Numbers per op that tell of y(0)."""
+RATES = 4
+"""Kinds of rows, each of half as many moves as the one before."""
 MOST_MOVED = 0.5
 """The prior has at most this share of the moves made."""
 
@@ -45,6 +52,7 @@ class Moved(NamedTuple):
     start: StartState
     side: Any  # [B, n] int32, 0 to 2: a chip lower, the same, a chip higher.
     logs: Any  # [B, n, 3] log-probabilities of the three.
+    turn: Any  # [B, n] float32: moves are made from low to high.
 
 
 class MovesPolicy:
@@ -77,21 +85,27 @@ class MovesPolicy:
         return env.features
 
     def begin(
-        self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None
+        self, env: PartitionEnv, rng: np.random.Generator, places: Places | None = None
     ) -> StartState:
-        """Partitions of the environment's start, and what the policy is told of them."""
-        partitions = env.start.draw(rng, self.config.rollouts, best)
+        """The partitions of `places`, fresh ones of the environment's start where None, and what
+        the policy is told of them."""
+        if places is None:
+            places = env.start.draw(rng, self.config.rollouts)
+        partitions = places.partitions
         size = len(env.features.ops)
         state = np.zeros((len(partitions), size, OP_FEATURES), np.float32)
         prior = np.full((len(partitions), size, 3), MASKED, np.float32)
         prior[..., 1] = 0.0
         for row, y in enumerate(partitions):
             latencies = env.model.latencies(y)
-            _, allowed = single_moves(env.moves, y, latencies)
-            state[row, : env.num_ops] = _op_features(env, y, latencies, allowed)
-            moves = max(int(allowed.sum()) - len(y), 1)
-            pull = np.log(max(moves / min(self.config.moved, MOST_MOVED * moves), 1.0))
-            prior[row, : env.num_ops, ::2] = np.where(allowed[:, ::2], -pull, MASKED)
+            gains, sizes = self._moves(env, y, latencies)
+            known, taken = sizes > 0, np.maximum(sizes, 1)
+            state[row, : env.num_ops] = _op_features(env, y, latencies, known / taken, gains)
+            moved = self.config.moved / 2 ** (row % RATES)
+            for kind in (sizes == 1, sizes > 1):
+                rate = min(moved / max(kind.sum(), 1), MOST_MOVED)
+                pull = np.log(rate / taken)
+                prior[row, : env.num_ops, ::2][kind] = pull[kind]
         return StartState(partitions, state, prior)
 
     def _act(
@@ -101,14 +115,25 @@ class MovesPolicy:
         logs = jax.nn.log_softmax(
             self._network.apply(parameters, context, start.features) + start.prior
         )
-        return Moved(start, jax.random.categorical(key, logs).astype(jnp.int32), logs)
+        draw, turns = jax.random.split(key)
+        side = jax.random.categorical(draw, logs).astype(jnp.int32)
+        return Moved(start, side, logs, jax.random.uniform(turns, side.shape))
 
     def choice(self, env: PartitionEnv, sampled: Moved) -> np.ndarray:
-        """[B, N] int32 candidates."""
-        moved = (
-            np.asarray(sampled.start.partition) + SIDES[np.asarray(sampled.side)[:, : env.num_ops]]
-        )
-        return np.clip(moved, 0, env.chips - 1).astype(np.int32)
+        """[B, N] int32 candidates: one push after another, but of an op that another took along."""
+        partitions = np.array(sampled.start.partition, np.int32)
+        sides, turns = (np.asarray(x)[:, : env.num_ops] for x in (sampled.side, sampled.turn))
+        for y, side, turn in zip(partitions, SIDES[sides], turns):
+            start = y.copy()
+            for op in np.argsort(turn):
+                if side[op] and y[op] == start[op]:
+                    y[:] = pushed(env.moves, y, op, side[op], env.chips, len(y))
+        return partitions
+
+    def _moves(
+        self, env: PartitionEnv, y: np.ndarray, latencies: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return pushes(env.moves, y, latencies, np.arange(env.num_ops), len(y))
 
     def credits(
         self,
@@ -127,7 +152,9 @@ class MovesPolicy:
         batch, size = len(partitions), len(env.features.ops)
         gains, possible = np.zeros((batch, env.num_ops, 3)), np.zeros((batch, env.num_ops, 3), bool)
         for row in np.flatnonzero(latencies.any(axis=1)):
-            gain, allowed = single_moves(env.moves, partitions[row], latencies[row])
+            gain, sizes = self._moves(env, partitions[row], latencies[row])
+            gain = np.insert(gain, 1, 0.0, axis=1)  # of an op that stays
+            allowed = np.insert(sizes > 0, 1, True, axis=1)
             apart = partitions[row] - np.asarray(sampled.start.partition[row])
             for side in range(3):
                 place = apart + side  # relative to y(0)
@@ -154,13 +181,17 @@ class MovesPolicy:
 
 
 def _op_features(
-    env: PartitionEnv, y: np.ndarray, latencies: np.ndarray, allowed: np.ndarray
+    env: PartitionEnv,
+    y: np.ndarray,
+    latencies: np.ndarray,
+    alone: np.ndarray,
+    gains: np.ndarray,
 ) -> np.ndarray:
     """[N, OP_FEATURES] of each op: its chip's place; the mean step to its producers and to its
-    consumers; whether it may go a chip lower, higher; over the busiest chip's latency its own time,
-    its chip's, the next lower one's and the next higher one's; how far its chip is above both
-    without it; the excess of work before its chip and up to it, in even shares; an even share over
-    the busiest; 1."""
+    consumers; 1 over the ops that move when it is pushed a chip lower, higher, or 0; what either
+    push gains; over the busiest chip's latency its own time, its chip's, the next lower one's and
+    the next higher one's; how far its chip is above both without it; the excess of work before its
+    chip and up to it, in even shares; an even share over the busiest; 1."""
     n, edges, chips = len(y), env.graph.op_edges, env.chips
     step = (y[edges[:, 1]] - y[edges[:, 0]]).astype(float)
     means = [
@@ -180,8 +211,8 @@ def _op_features(
     columns = [
         y / max(chips - 1, 1),
         *means,
-        allowed[:, 0],
-        allowed[:, 2],
+        *alone.T,
+        *np.tanh(gains / SHARP).T,
         op_share,
         here,
         below,

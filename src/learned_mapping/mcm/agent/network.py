@@ -183,9 +183,7 @@ class ChipPolicy:
             raise InputError("method", "", f"{fault}; the searches over costs have no such limit")
         return ChipContext(env.features, reading, allowed)
 
-    def begin(
-        self, env: PartitionEnv, rng: np.random.Generator, best: np.ndarray | None = None
-    ) -> np.ndarray:
+    def begin(self, env: PartitionEnv, rng: np.random.Generator, places: None = None) -> np.ndarray:
         """[B, n] int32, y^(0) of a batch: -1, there is none."""
         return np.full((self.config.rollouts, len(env.features.ops)), -1, np.int32)
 

@@ -39,6 +39,7 @@ from learned_mapping.mcm.agent.moves_policy import MovesPolicy
 from learned_mapping.mcm.agent.network import ChipContext, ChipPolicy, Credits
 from learned_mapping.mcm.env import PartitionEnv
 from learned_mapping.mcm.rules.constraints import is_valid
+from learned_mapping.mcm.searches.even_cut import Places
 
 SPREAD = 1e-6  # Rewards that differ by less than this share count as equal.
 GRADIENT_NORM = 1.0  # A longer gradient is shortened to this.
@@ -176,14 +177,14 @@ def rollouts(
     env: PartitionEnv,
     rng: np.random.Generator,
     count: int | None = None,
-    best: np.ndarray | None = None,
+    places: Places | None = None,
 ) -> Batch:
     """Samples, of which the first `count` alone are judged.
 
     Args:
-      best: [N] the best partition so far, at which an environment's start may have samples begin.
+      places: where they begin, of a policy that begins somewhere; drawn where None.
     """
-    sampled = policy.act(parameters, context, policy.begin(env, rng, best), new_key(rng))
+    sampled = policy.act(parameters, context, policy.begin(env, rng, places), new_key(rng))
     return Batch(*env.rollout(policy.choice(env, sampled), rng, count), sampled)
 
 
@@ -233,11 +234,17 @@ def run(
       name: of the run, which a checkpoint of the budget has to bear.
     """
     context = policy.context(env)
-    learned, best = go_on(budget, name, learned, np.zeros(env.num_ops, np.int32), rng)
+    best, places = np.zeros(env.num_ops, np.int32), None
+    if env.start is not None:
+        places = env.start.draw(rng, policy.config.rollouts)
+    if places is not None and budget.remaining_samples != 0:
+        best = env.start.first()
+        places.partitions[0], places.throughput[0] = best, env.model.throughput(best)
+        budget.record(places.throughput[0])
+    (learned, places), best = go_on(budget, name, (learned, places), best, rng)
     while not budget.samples or not budget.spent():
-        known = best if best.any() else None
         batch = rollouts(
-            policy, learned.parameters, context, env, rng, budget.remaining_samples, known
+            policy, learned.parameters, context, env, rng, budget.remaining_samples, places
         )
         for assignment, value in zip(batch.partitions, batch.throughput):
             if budget.record(value):
@@ -248,7 +255,9 @@ def run(
             break
         if learning:
             learned, _ = learn(policy, learned, context, env, batch, rng)
-        keep(budget, name, learned, best, rng)
+        if places is not None:
+            places = env.start.after(places, rng, batch.partitions, batch.throughput)
+        keep(budget, name, (learned, places), best, rng)
     return best, learned
 
 
@@ -262,7 +271,7 @@ def keep(
 
     Args:
       run: what tells this run from others: graph, package, method and configuration.
-      learned: a pytree of arrays.
+      learned: what was learned and where samples begin, a pytree of arrays.
       best: [N] int32, the fastest partition so far.
       rng: all randomness to come.
     """

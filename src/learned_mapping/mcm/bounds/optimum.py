@@ -15,6 +15,10 @@ maximum of t_c over every partition that obeys the chain rule, to a relative `TO
 covers every valid partition in which all neighbouring chips are joined by an edge (see
 `constraints`); a partition that obeys Eq. 4 otherwise is bounded only by `lower_bound`.
 
+What a chip holds depends on the same two ideals, and chips need not be alike: `by_chip` goes from
+chip to chip then, and proves *fits*, *does not fit*, the fastest that fits, and the least memory
+that does.
+
 The number of ideals grows exponentially with the width of a graph. Past `MAX_IDEALS` the method
 gives up and says so.
 """
@@ -28,6 +32,8 @@ from numba import njit
 
 from learned_mapping.errors import InputError, LearnedMappingError
 from learned_mapping.hardware.chip_package import ChipModel
+from learned_mapping.hardware.fitting import CHAIN, DoesNotFitError, least_share
+from learned_mapping.mcm.bounds.by_chip import Layers
 from learned_mapping.mcm.rules.pins import chip_bounds
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.graph import ComputationGraph
@@ -54,12 +60,24 @@ class Ideals(NamedTuple):
     steps: np.ndarray  # [L] int32, ideals with one op more.
     # K sets of ops, as bits; the order of sizes makes the first empty and the last the whole graph.
     members: list[int]
+    # [K] float64, bytes of the tensors that leave it; of a model with memory, else 0.
+    cut_bytes: np.ndarray
 
 
 def lower_bound(model: ChipModel) -> float:
     """Seconds no partition can beat, whatever rules it obeys: the longest op, and all ops spread
-    evenly."""
-    return float(max(model.op_seconds.max(), model.op_seconds.sum() / model.package.chips))
+    evenly.
+
+    Where chips differ the longest op is where it runs fastest, and the spreading is at prices of
+    the chips' seconds that add up to 1: a partition of runtime t pays at most t, and every op at
+    least its price where it is cheapest.
+    """
+    if model.alike:
+        return float(max(model.op_seconds.max(), model.op_seconds.sum() / model.package.chips))
+    times = model.chip_seconds
+    prices = 1.0 / np.maximum(times.sum(axis=1), 1e-300)
+    shared = (times * (prices / prices.sum())[:, None]).min(axis=0).sum()
+    return float(max(times.min(axis=0).max(), shared))
 
 
 def ideals_of(
@@ -115,13 +133,16 @@ def ideals_of(
                 ready.append((*(v for v in ready[k] if v != u), *opened))
             following.append(index[larger])
         steps.append(following)
+    leaving = np.maximum(np.array([float(cut) for cut in cuts]), 0.0)
+    counts = model.limit is not None
     return Ideals(
         seconds=np.array(seconds),
-        cut_s=np.maximum(np.array([float(cut) for cut in cuts]), 0.0),
+        cut_s=leaving / model.package.each("link_bytes_per_s").min() if counts else leaving,
         required=np.array([index[mask] for mask in required_masks], np.int32),
         step_offsets=np.concatenate([[0], np.cumsum([len(s) for s in steps])]).astype(np.int32),
         steps=np.array([j for s in steps for j in s], np.int32),
         members=members,
+        cut_bytes=leaving if counts else np.zeros(len(leaving)),
     )
 
 
@@ -157,16 +178,28 @@ def bisection(
 
     Raises:
       TooManyIdealsError: by `optimum`, where the graph is too wide.
+      DoesNotFitError: no partition under the chain rule fits the chips' memory, if that counts.
     """
     best = careful_greedy(model) if start is None else start
+    layers = None if model.alike and model.limit is None else Layers(model, ideals)
+    if layers is not None and model.excess(best) > 1.0:
+        chain = layers.chain(np.inf, stop)
+        if chain is None:
+            raise does_not_fit(model, layers, ideals, stop)
+        if chain == STOPPED:
+            return Proven(best, max(lower_bound(model), low_s) * (1 - 2 * TOLERANCE), False)
+        best = _assignment(ideals, chain, model.graph.num_ops)
     high, low = (
         model.runtime(best),
         max(lower_bound(model) * (1 - 2 * TOLERANCE), low_s * (1 - 2 * TOLERANCE)),
     )
     target = (low + high) / 2
     while low < high * (1 - TOLERANCE):
-        chain = _chain(ideals, model.package.chips, target, stop)
-        if chain is STOPPED:
+        if layers is None:
+            chain = _chain(ideals, model.package.chips, target, stop)
+        else:
+            chain = layers.chain(target, stop)
+        if chain == STOPPED:
             break
         assignment = best if chain is None else _assignment(ideals, chain, model.graph.num_ops)
         faster = model.runtime(assignment)
@@ -181,9 +214,47 @@ def bisection(
     return Proven(best, low, low >= high * (1 - 2 * TOLERANCE))
 
 
+def least_memory(
+    model: ChipModel, ideals: Ideals, stop: Callable[[], bool] = lambda: False
+) -> tuple[float, bool]:
+    """(the share of its memory that every chip must have for some partition under the chain rule to
+    fit, whether nothing less does): by `stop` the least that is known to do."""
+    return _least_share(model, Layers(model, ideals), ideals, stop)
+
+
+def _least_share(
+    model: ChipModel, layers: Layers, ideals: Ideals, stop: Callable[[], bool]
+) -> tuple[float, bool]:
+    one = np.zeros(model.graph.num_ops, np.int32)
+    high = min(model.excess(one), model.excess(careful_greedy(model)))
+    low = least_share(model.graph, layers.limit) * (1 - TOLERANCE)
+    largest = float(layers.limit.max())
+    while (high - low) * largest >= 1.0 and high - low > TOLERANCE * high:  # bytes are whole
+        share = (low + high) / 2
+        chain = layers.chain(np.inf, stop, share)
+        if chain == STOPPED:
+            return high, False
+        if chain is None:
+            low = share
+        else:
+            high = model.excess(_assignment(ideals, chain, model.graph.num_ops))
+    return high, True
+
+
+def does_not_fit(
+    model: ChipModel, layers: Layers, ideals: Ideals, stop: Callable[[], bool]
+) -> DoesNotFitError:
+    """The error of a graph that no partition under the chain rule fits, with the least memory that
+    does."""
+    share, proved = _least_share(model, layers, ideals, stop)
+    return DoesNotFitError(model.graph, layers.limit, share, CHAIN, sharp=proved)
+
+
 def _carried(model: ChipModel) -> Sequence[Any]:
-    """[M] seconds that a tensor keeps a link busy, to be added and taken away again: exact where
-    rounding, of the largest, could be seen in the result."""
+    """[M] seconds that a tensor keeps a link busy, or its bytes where memory counts, to be added
+    and taken away again: exact where rounding, of the largest, could be seen in the result."""
+    if model.limit is not None:
+        return model.graph.tensor_bytes.tolist()
     seconds = model.tensor_seconds
     rounding = seconds.max(initial=0.0) * len(seconds) * np.finfo(np.float64).eps
     unseen = rounding < 1e-3 * TOLERANCE * lower_bound(model)

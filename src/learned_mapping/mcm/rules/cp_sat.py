@@ -6,6 +6,7 @@ are linear or clauses. It is a second, independent statement of the rules, which
 compiled engine to.
 """
 
+import math
 import time
 from typing import Any, NamedTuple
 
@@ -123,6 +124,8 @@ class Rules:
         else:
             solver.parameters.max_time_in_seconds = seconds - min(PRESOLVE_S, 0.3 * seconds)
         status = run(solver, self.model)
+        if status == cp_model.INFEASIBLE:
+            return CpSatOutcome(None, 0.0, 0.0, False, True)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return CpSatOutcome(None, 0.0, solver.best_objective_bound, False)
         chosen = [
@@ -138,6 +141,8 @@ class Rules:
         )
 
 
+MAX_TERMS = 500_000
+"""Ops times tensors times chips up to which all that a chip holds while an op runs is modelled."""
 COARSE = 1000.0
 UNITS = 10**9  # Times are rounded to this part of the graph's total.
 
@@ -149,6 +154,7 @@ class CpSatOutcome(NamedTuple):
     value: float  # The objective's, in its unit.
     bound: float  # What no partition that obeys the rules asked for can beat.
     optimal: bool
+    infeasible: bool = False  # Whether it proved that there is none.
 
 
 def fastest_partition(
@@ -158,28 +164,23 @@ def fastest_partition(
     seconds: float | None = None,
     seed: int = 0,
     start: np.ndarray | None = None,
+    buffered: bool = False,
 ) -> CpSatOutcome:
     """The partition of least runtime; value and bound in seconds, to a billionth of the graph's
     total time.
+
+    Where memory counts, no chip's weights with what arrives, or with what stays, pass its memory.
+    Of a graph that is small enough (`MAX_TERMS`) nothing that a chip holds while any op runs does,
+    and what is found fits; else it may not.
 
     Args:
       effort: limit in the solver's own units of work, of about a second each; the same result
         everywhere.
       seconds: limit in seconds instead, the making of the model included.
       start: a valid partition [N] to start from.
+      buffered: whether what arrives or goes on takes its bytes once more all the time.
     """
-    since = time.perf_counter()
-    deadline = np.inf if seconds is None else since + seconds
-    try:
-        rules, unit = _model_of(model, start, deadline)
-    except LateError:
-        return CpSatOutcome(None, 0.0, 0.0, False)
-    left = None
-    if seconds is not None:
-        left = max(deadline - time.perf_counter(), 0.1)
-        if left < PRESOLVE_SHARE * (seconds - left):
-            return CpSatOutcome(None, 0.0, 0.0, False)
-    outcome = rules.solve(effort, left, seed)
+    outcome, unit = _solved(model, effort, seconds, seed, start, buffered=buffered)
     # no chip adds up more times: off by no more
     rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)
     return outcome._replace(
@@ -187,38 +188,157 @@ def fastest_partition(
     )
 
 
-def _model_of(model: ChipModel, start: np.ndarray | None, deadline: float) -> tuple[Rules, float]:
-    """The rules with the slowest chip's time to be made least, and its unit in seconds; raises
-    `LateError`."""
+def roomiest_partition(
+    model: ChipModel,
+    *,
+    effort: float = 10.0,
+    seconds: float | None = None,
+    seed: int = 0,
+    start: np.ndarray | None = None,
+) -> CpSatOutcome:
+    """The partition whose fullest chip holds least, of chips that have the same memory; value and
+    bound in bytes, of a graph larger than `MAX_TERMS` without what lives between a chip's first op
+    and its last. Arguments as of `fastest_partition`."""
+    return _solved(model, effort, seconds, seed, start, of_bytes=True)[0]
+
+
+def _solved(
+    model: ChipModel,
+    effort: float,
+    seconds: float | None,
+    seed: int,
+    start: np.ndarray | None,
+    of_bytes: bool = False,
+    buffered: bool = False,
+) -> tuple[CpSatOutcome, float]:
+    """The solver's answer, and the seconds of its unit."""
+    since = time.perf_counter()
+    deadline = np.inf if seconds is None else since + seconds
+    try:
+        rules, unit = _model_of(model, start, deadline, of_bytes, buffered)
+    except LateError:
+        return CpSatOutcome(None, 0.0, 0.0, False), 1.0
+    left = None
+    if seconds is not None:
+        left = max(deadline - time.perf_counter(), 0.1)
+        if left < PRESOLVE_SHARE * (seconds - left):
+            return CpSatOutcome(None, 0.0, 0.0, False), 1.0
+    return rules.solve(effort, left, seed), unit
+
+
+def _model_of(
+    model: ChipModel,
+    start: np.ndarray | None,
+    deadline: float,
+    of_bytes: bool,
+    buffered: bool,
+) -> tuple[Rules, float]:
+    """The rules with the slowest chip's time to be made least, and its unit in seconds, or with the
+    fullest chip's bytes; raises `LateError`."""
     graph, chips = model.graph, model.package.chips
     rules = Rules(graph, chips, "chain", deadline)
     # no better partition sends a tensor that takes longer
-    most = np.inf if start is None else model.runtime(start)
+    fits = start is not None and model.excess(start) <= 1.0
+    most = model.runtime(start) if fits and start is not None else np.inf
     consumed = [len(graph.consumers(tensor)) > 0 for tensor in range(graph.num_tensors)]
-    work, sent = float(model.op_seconds.sum()), model.tensor_seconds
+    times, factor = model.chip_seconds, model.link_factor[: max(chips - 1, 1)].tolist()
+    work, sent = float(times.max(axis=0).sum()), model.tensor_seconds * max(factor)
     total, useful = work + float(sent.sum()), work + float(np.minimum(sent[consumed], most).sum())
     if total > COARSE * useful > 0.0:  # what is never sent must not make the unit coarse
         total = useful
     unit = total / UNITS or 1.0  # where nothing takes time
-    scale = [round(s / unit) for s in model.op_seconds.tolist()]
-    load = [[(scale[u], rules.on[u][c]) for u in range(graph.num_ops)] for c in range(chips)]
+    scale = [[round(s / unit) for s in row] for row in times.tolist()]
+    load = [[(scale[c][u], rules.on[u][c]) for u in range(graph.num_ops)] for c in range(chips)]
+    leaves: dict[int, list[Any]] = {}  # tensor -> by link, whether it crosses
     for tensor in range(graph.num_tensors):
-        size = round(min(float(model.tensor_seconds[tensor]) / unit, 2 * UNITS))
+        seconds = float(model.tensor_seconds[tensor])
+        sizes = [round(min(seconds * k / unit, 2 * UNITS)) for k in factor]
         producer, consumers = int(graph.tensor_producer[tensor]), graph.consumers(tensor).tolist()
-        if not size or not consumers:
+        counts = model.limit is not None and graph.tensor_bytes[tensor] > 0
+        if not consumers or not (any(sizes) or counts):
             continue
         rules.hurry()
+        leaves[tensor] = []
         for link in range(chips - 1):
             crosses = rules.model.new_bool_var("")
             here = rules.at_least[producer][link + 1]
             for consumer in consumers:
                 rules.model.add_bool_or([~rules.at_least[consumer][link + 1], here, crosses])
-            load[link].append((size, crosses))
-            load[link + 1].append((size, crosses))
-    slowest = rules.model.new_int_var(max(scale), 2 * UNITS, "")
+            leaves[tensor].append(crosses)
+            load[link].append((sizes[link], crosses))
+            load[link + 1].append((sizes[link], crosses))
+    if start is not None:
+        rules.hint(start)
+    everything = int(graph.op_weight_bytes.sum()) + int(graph.tensor_bytes.sum())
+    if of_bytes:
+        fullest = rules.model.new_int_var(0, everything, "")
+        _keep_memory(rules, leaves, [fullest] * chips, buffered)
+        rules.model.minimize(fullest)
+        return rules, 1.0
+    if model.limit is not None:
+        limits = np.minimum(model.limit, everything)
+        whole = [math.floor(limit) for limit in limits.tolist()]
+        _keep_memory(rules, leaves, whole, buffered)
+    least = [min(column) for column in zip(*scale)]
+    slowest = rules.model.new_int_var(max(least), 2 * UNITS, "")
     for terms in load:
         rules.model.add(sum(weight * variable for weight, variable in terms) <= slowest)
     rules.model.minimize(slowest)
-    if start is not None:
-        rules.hint(start)
     return rules, unit
+
+
+def _keep_memory(
+    rules: Rules, leaves: dict[int, list[Any]], limits: list[Any], buffered: bool
+) -> None:
+    """Adds, for every chip, that its weights and the tensors it holds keep to its limit: before its
+    first op, after its last, and while each op runs where `MAX_TERMS` allows.
+
+    In topological order, k the place of an op: a chip that makes a tensor holds it from there on to
+    its last use there, or to the end if it leaves; one that receives it, from the start to its last
+    use. `leaves` has by tensor and link what is true if the tensor crosses.
+    """
+    graph, model, n = rules.graph, rules.model, rules.graph.num_ops
+    order = graph.topological_order.tolist()
+    place = {op: k for k, op in enumerate(order)}
+    whole = n * graph.num_tensors * rules.chips <= MAX_TERMS
+    weights = graph.op_weight_bytes.tolist()
+    for chip, limit in enumerate(limits):
+        held: list[list[Any]] = [[] for _ in range(n + 1 if whole else 2)]
+        second: list[Any] = []
+        for tensor, size in enumerate(graph.tensor_bytes.tolist()):
+            rules.hurry()
+            maker = int(graph.tensor_producer[tensor])
+            users = sorted(graph.consumers(tensor).tolist(), key=place.__getitem__)
+            links = leaves.get(tensor, [])
+            arrives = links[chip - 1] if chip and links else 0
+            stays = links[chip] if chip < len(links) else 0
+            if buffered:
+                second.append(size * (arrives + stays))
+            if graph.tensor_is_output[tensor]:
+                stays = rules.on[maker][chip]
+            held[-1].append(size * stays)
+            if not whole:
+                held[0].append(size * arrives)
+                continue
+            live, last = stays, n - 1
+            for op in [*reversed(users), maker]:
+                first = place[op]
+                for k in range(first + 1, last + 1):
+                    held[k].append(size * live)
+                live, last = _either(model, live, rules.on[op][chip]), first
+            held[last].append(size * live)
+            for k in range(last):
+                held[k].append(size * arrives)
+        own = sum(weight * rules.on[u][chip] for u, weight in enumerate(weights) if weight)
+        for terms in held:
+            model.add(own + sum(second) + sum(terms) <= limit)
+
+
+def _either(model: cp_model.CpModel, first: Any, second: Any) -> Any:
+    """A variable that is true if one of the two is; the second where the first never is."""
+    if isinstance(first, int):
+        return second
+    both = model.new_bool_var("")
+    model.add_implication(first, both)
+    model.add_implication(second, both)
+    return both

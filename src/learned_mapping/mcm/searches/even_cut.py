@@ -13,6 +13,7 @@ under which about m of the N ops leave their chip s_i, most of them for the next
 
 import itertools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -33,6 +34,10 @@ throughput; with 20 on some graphs a third is lost, with 2 most samples are the 
 MOST_MOVED = 0.5  # m is at most this share of the ops.
 # Partitions of a batch of `class_search`, and of those the best, which make the next one.
 POPULATION, ELITE = 20, 5
+PATIENCE, FOLLOW = 10, 0.3
+"""Samples without a gain after which a row of them begins anew, and the share of rows that follow
+the best; chosen on the validation graphs."""
+ROUNDING = 1e-9  # Of throughputs: a closer ratio to 1 is one.
 CLASS_STD, LEAST_CLASS_STD = 0.4, 0.05
 """Standard deviations of the logarithm of a class's factor: at the start of `class_search`, and at
 least."""
@@ -67,6 +72,40 @@ def _even_runs(seconds, chips, bisections):
     return filled(seconds, high)
 
 
+@njit(cache=True)
+def filled_by_chip(times, cap):
+    """([N] the run of each entry when run c, by its own row of `times` [C, N], takes what fits
+    `cap` and the last the rest, the largest sum of a run)."""
+    chips, count = times.shape
+    run_of = np.empty(count, np.int32)
+    run, load, heaviest = 0, 0.0, 0.0
+    for i in range(count):
+        if load > 0 and run + 1 < chips and load + times[run, i] > cap:
+            run, load = run + 1, 0.0
+        load += times[run, i]
+        heaviest = max(heaviest, load)
+        run_of[i] = run
+    return run_of, heaviest
+
+
+@njit(cache=True)
+def _even_runs_by_chip(times, bisections):
+    """As `_even_runs`, of chips with times of their own."""
+    low, high = 0.0, times[0].sum()
+    for _ in range(bisections):
+        cap = (low + high) / 2
+        if filled_by_chip(times, cap)[1] <= cap:
+            high = cap
+        else:
+            low = cap
+    return filled_by_chip(times, high)[0]
+
+
+def own_seconds(model: ChipModel) -> np.ndarray:
+    """[N] float64 seconds of each op, or [C, N] on each chip where chips differ."""
+    return model.op_seconds if model.alike else model.chip_seconds
+
+
 def even_cut(
     seconds: np.ndarray, order: np.ndarray, arrays: RepairArrays, chips: int
 ) -> np.ndarray:
@@ -74,11 +113,15 @@ def even_cut(
     valid partition.
 
     Args:
-      seconds: [N] what each op is taken to cost, links not counted.
+      seconds: [N] what each op is taken to cost, links not counted; or [C, N] on each chip.
       order: [N] a topological order.
     """
     candidate = np.empty(len(order), np.int32)
-    candidate[order] = _even_runs(np.asarray(seconds, np.float64)[order], chips, BISECTIONS)
+    costs = np.asarray(seconds, np.float64)[..., order]
+    if costs.ndim == 1:
+        candidate[order] = _even_runs(costs, chips, BISECTIONS)
+    else:
+        candidate[order] = _even_runs_by_chip(costs, BISECTIONS)
     unused = np.random.default_rng(0)
     return repair_batch(
         arrays, chips, mode="nearest", rng=unused, candidates=candidate, order=order
@@ -87,7 +130,7 @@ def even_cut(
 
 def balanced_start(model: ChipModel, arrays: RepairArrays) -> np.ndarray:
     """[N] int32, the even cut of the model's own costs in late order."""
-    return even_cut(model.op_seconds, late_order(model.graph), arrays, model.package.chips)
+    return even_cut(own_seconds(model), late_order(model.graph), arrays, model.package.chips)
 
 
 def log_weights(start: np.ndarray, chips: int, moved: float = MOVED) -> np.ndarray:
@@ -114,7 +157,7 @@ def near_balanced(
     partitions = np.empty((count, graph.num_ops), np.int32)
     for row in partitions:
         s = np.exp(rng.uniform(*np.log(spread)))
-        seconds = model.op_seconds * np.exp(s * rng.standard_normal(graph.num_ops))
+        seconds = own_seconds(model) * np.exp(s * rng.standard_normal(graph.num_ops))
         cut = random_order(graph, rng) if order is None else order
         row[:] = even_cut(seconds, cut, arrays, chips)
     return partitions
@@ -131,24 +174,63 @@ def starts(
         yield near_balanced(model, arrays, rng, 1, order=order)[0]
 
 
+class Places(NamedTuple):
+    """Where each of B samples of a policy of moves begins. A pytree of arrays."""
+
+    partitions: np.ndarray  # [B, N] int32.
+    throughput: np.ndarray  # [B] float64, results per second as judged; 0 where it never was.
+    idle: np.ndarray  # [B] int64 samples since it last grew.
+
+
 class Start:
-    """The start of a policy's samples: near-balanced partitions, and the best partition so far.
+    """The start of a policy's samples: near-balanced partitions, half of them of the late order.
+    Each sample then begins where the one before it in its row ended, unless that was worse; a row
+    that has not gained for `PATIENCE` samples begins anew. The first rows follow the best of all.
 
     Args:
       model, arrays: the graph on a package.
-      follow: the share of a batch that begins at the best partition so far, once there is one.
+      follow: the share of rows that do.
     """
 
-    def __init__(self, model: ChipModel, arrays: RepairArrays, follow: float = 0.0):
-        self._model, self._arrays, self.follow = model, arrays, follow
+    def __init__(self, model: ChipModel, arrays: RepairArrays, follow: float = FOLLOW):
+        self._model, self._arrays, self._follow = model, arrays, follow
+        self._late = late_order(model.graph)
 
-    def draw(
-        self, rng: np.random.Generator, count: int, best: np.ndarray | None = None
-    ) -> np.ndarray:
-        """[B, N] int32, where each of `count` samples begins."""
-        following = 0 if best is None else round(self.follow * count)
-        drawn = near_balanced(self._model, self._arrays, rng, count - following)
-        return drawn if not following else np.concatenate([np.tile(best, (following, 1)), drawn])
+    def first(self) -> np.ndarray:
+        """[N] int32, the even cut, which is judged before any sample is drawn."""
+        return balanced_start(self._model, self._arrays)
+
+    def draw(self, rng: np.random.Generator, count: int) -> Places:
+        """Where each of `count` samples begins at first."""
+        parts = [
+            near_balanced(self._model, self._arrays, rng, number, order=order)
+            for number, order in ((count // 2, self._late), (count - count // 2, None))
+        ]
+        return Places(np.concatenate(parts), np.zeros(count), np.zeros(count, np.int64))
+
+    def after(
+        self,
+        places: Places,
+        rng: np.random.Generator,
+        partitions: np.ndarray,
+        throughput: np.ndarray,
+    ) -> Places:
+        """Where the next samples begin, after these [B, N] that were judged [B]."""
+        worse = throughput < places.throughput * (1 - ROUNDING)
+        gained = throughput > places.throughput * (1 + ROUNDING)
+        after = Places(
+            np.where(worse[:, None], places.partitions, partitions),
+            np.maximum(places.throughput, throughput),
+            np.where(gained, 0, places.idle + 1),
+        )
+        top, following = np.argmax(after.throughput), round(self._follow * len(after.idle))
+        after.partitions[:following] = after.partitions[top]
+        after.throughput[:following] = after.throughput[top]
+        after.idle[:following] = 0
+        anew = np.flatnonzero(after.idle >= PATIENCE)
+        for entries, fresh in zip(after, self.draw(rng, len(anew))):
+            entries[anew] = fresh
+        return after
 
 
 def balanced_search(

@@ -30,6 +30,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import LEAST_S, OP_CLASSES, ChipModel, op_classes
 from learned_mapping.mcm.repair.kernel import RepairArrays
 from learned_mapping.mcm.searches.even_cut import even_cut
+from learned_mapping.mcm.searches.learned_room import Room
 from learned_mapping.mcm.searches.moves import MoveArrays, best_push, move_arrays
 from learned_mapping.programs.graph import late_order
 
@@ -150,14 +151,16 @@ def learned_times(
 ) -> np.ndarray:
     """[N] int32, the partition that measured best: learn, plan, measure, again and again.
 
-    A plan is the even cut of the late order by what is believed, relieved. One that cannot run says
-    nothing of why; the next ones then are few pushes from the best that ran, see `NEAR`.
+    A plan is the even cut of the late order by what is believed, relieved, and where it holds more
+    than is believed to fit, that of `Room`. After one that cannot run, the next ones are few pushes
+    from the best that ran, see `NEAR`.
 
     Args:
       of_each_chip: learn from each chip's seconds; else from the throughput alone, one equation a
         measurement: the chip that the mean takes to be the busiest was busy that long.
     """
     believed, moves, order = Believed(model, rng), move_arrays(model), late_order(model.graph)
+    room = Room(model)
     best, ran, reach = None, True, np.inf
     while not budget.spent():
         # after a plan that cannot run the mean would be the same plan again
@@ -167,9 +170,10 @@ def learned_times(
             partition = relieved(model, moves, seconds, wait, best, reach)
         else:
             cut = even_cut(seconds, order, arrays, model.package.chips)
-            partition = relieved(model, moves, seconds, wait, cut)
+            partition = room.plan(seconds, wait, relieved(model, moves, seconds, wait, cut))
         throughput, told = model.judged(partition)
         ran = throughput > 0
+        room.learn(partition, ran)
         if budget.record(throughput) and ran:
             best = partition
         reach = 2 * reach if ran else max(min(reach, NEAR) // 2, 1)

@@ -17,6 +17,7 @@ A single move that the rule allows is a push of one op. Both times and links cha
 than the set is on and two beside them.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,8 @@ POWER = 8.0
 """p: large enough that the busiest chips decide, small enough that the others are heard."""
 LEAST_GAIN = 1e-9
 """The least gain in V; a smaller one is rounding."""
+TRIED = 256
+"""Pushes whose memory is computed at each step, at most."""
 
 
 class MoveArrays(NamedTuple):
@@ -253,26 +256,69 @@ def pushes(
     return gains, sizes
 
 
-def pushed(arrays: MoveArrays, partition: np.ndarray, op: int, side: int, chips: int) -> np.ndarray:
-    """[N] int32, the partition after a push of `op` by `side`, -1 or 1, that `pushes` has."""
+def pushed(
+    arrays: MoveArrays, partition: np.ndarray, op: int, side: int, chips: int, most: int
+) -> np.ndarray:
+    """[N] int32, the partition after a push of `op` by `side`, -1 or 1; the same where more than
+    `most` ops would move."""
     y, room = np.asarray(partition, np.int64), np.empty(len(partition), np.int64)
-    count = _forced(arrays, y, op, side, chips, len(y), room, np.full(len(y), -1), 0)
+    count = _forced(arrays, y, op, side, chips, most, room, np.full(len(y), -1), 0)
     after = np.array(partition, np.int32)
     after[room[:count]] += side
     return after
 
 
 def best_push(
-    arrays: MoveArrays, partition: np.ndarray, latencies: np.ndarray, ops: np.ndarray
+    arrays: MoveArrays,
+    partition: np.ndarray,
+    latencies: np.ndarray,
+    ops: np.ndarray,
+    fits: Callable[[np.ndarray], bool] | None = None,
 ) -> np.ndarray | None:
     """[N] int32, the partition after the best move of one of `ops` alone or, where none gains, the
-    best push of several; None where none gains either."""
+    best push of several; None where none gains either.
+
+    Args:
+      fits: of a partition, whether it may be the one; all may where None.
+    """
     for most in (1, len(partition)):
         gains, sizes = pushes(arrays, partition, latencies, ops, most)
-        row, way = np.unravel_index(np.argmax(np.where(sizes, gains, -np.inf)), gains.shape)
-        if gains[row, way] > LEAST_GAIN:
-            return pushed(arrays, partition, int(ops[row]), 2 * int(way) - 1, len(latencies))
+        gains = np.where(sizes, gains, -np.inf)
+        places = [gains.argmax()]
+        if fits is not None:
+            places = np.argsort(-gains, axis=None, kind="stable")[:TRIED].tolist()
+        for place in places:
+            row, way = np.unravel_index(place, gains.shape)
+            if gains[row, way] <= LEAST_GAIN:
+                break
+            side = 2 * int(way) - 1
+            after = pushed(arrays, partition, int(ops[row]), side, len(latencies), most)
+            if fits is None or fits(after):
+                return after
     return None
+
+
+def roomier(model: ChipModel, arrays: MoveArrays, partition: np.ndarray) -> np.ndarray | None:
+    """[N] int32, the partition after the push of an op on the fullest chip or beside it that leaves
+    the p-norm of the chips' shares of their memory smallest; None where none lowers it."""
+    assert model.limit is not None
+    chips, limit = model.package.chips, model.limit
+
+    def full(y: np.ndarray) -> np.ndarray:
+        return model.memory(y) / limit
+
+    here = full(partition)
+    near = np.flatnonzero(np.abs(partition - here.argmax()) <= 1)
+    near = near[:: 1 + 2 * len(near) // TRIED]
+    best, least = None, float((here**POWER).sum()) * (1 - LEAST_GAIN)
+    _, sizes = pushes(arrays, partition, model.latencies(partition), near, len(partition))
+    for row, way in np.argwhere(sizes > 0):
+        op, side = int(near[row]), 2 * int(way) - 1
+        after = pushed(arrays, partition, op, side, chips, len(partition))
+        norm = float((full(after) ** POWER).sum())
+        if norm < least:
+            best, least = after, norm
+    return best
 
 
 def climb(
@@ -281,18 +327,24 @@ def climb(
     """[N] int32, the fastest partition of climbs by `best_push`, each from one of `starts`.
 
     Every partition on the way is judged and is a sample: the rule that knows as much as a credit
-    for each op tells.
+    for each op tells. Where memory counts a climb is first one by `roomier`, until it fits, and
+    stays with what fits.
     """
     moves, ops = move_arrays(model), np.arange(model.graph.num_ops)
     best = np.zeros(len(ops), np.int32)
+    fits = None if model.limit is None else lambda y: model.excess(y) <= 1.0
     for start in starts(model, arrays, rng):
         partition: np.ndarray | None = start
         while partition is not None and not budget.spent():
             throughput, latencies = model.judged(partition)
             if budget.record(throughput):
                 best = partition
-            # what cannot run tells nothing
-            partition = best_push(moves, partition, latencies, ops) if latencies.any() else None
+            if fits is not None and not fits(partition):
+                partition = roomier(model, moves, partition)
+            elif latencies.any():
+                partition = best_push(moves, partition, latencies, ops, fits)
+            else:  # what cannot run tells nothing
+                partition = None
         if budget.spent():
             break
     return best

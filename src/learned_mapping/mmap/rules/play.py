@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learned_mapping.errors import InputError, expect_type, is_whole
+from learned_mapping.errors import InputError, expect_type, is_whole, told
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
@@ -99,10 +99,10 @@ class Game:
             raise InputError("action", "", "the game is over")
         try:
             number = index(action)
-        except TypeError:
-            raise InputError("action", "", f"expected 0, 1 or 2, got {action!r}") from None
+        except Exception:  # of another's object
+            raise InputError("action", "", f"expected 0, 1 or 2, got {told(action)}") from None
         if not (0 <= number < 3 and self.state.outcomes["legal"][number]):
-            name = ACTION_NAMES[number] if 0 <= number < 3 else repr(action)
+            name = ACTION_NAMES[number] if 0 <= number < 3 else told(action)
             raise InputError("action", "", f"{name} is not legal for buffer {self.cursor}")
         return kernel.step(self.program, self.state, number)
 

@@ -4,14 +4,16 @@ made from it."""
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax.extend import core as jex
 
-from learned_mapping.errors import InputError, is_whole
+from learned_mapping.errors import InputError, is_whole, told
 from learned_mapping.programs.trace.primitive_costs import (
     IN_PLACE_UPDATES,
     MARKS,
@@ -20,6 +22,7 @@ from learned_mapping.programs.trace.primitive_costs import (
     nbytes,
     primitive_flop,
 )
+from learned_mapping.programs.trace.spelled import SPELLED
 
 DEFAULT_UNROLL_LIMIT = 20_000  # Operations that unrolling one loop may make.
 MAX_OPERATIONS = 1_000_000  # Of all loops together, one within another.
@@ -35,7 +38,7 @@ SCOPES = frozenset(
 class Cell(NamedTuple):
     """A mutable reference: its place in the builder's `cells`, where its value of the moment is."""
 
-    index: int
+    place: int
 
 
 Atom = int | Cell | jex.Literal
@@ -102,12 +105,13 @@ class Dataflow:
         for p in wanted:
             if not is_whole(p):
                 raise InputError(
-                    self.name, field, f"expected positions of arguments, whole numbers, got {p!r}"
+                    self.name,
+                    field,
+                    f"expected positions of arguments, whole numbers, got {told(p)}",
                 )
             if not 0 <= p < len(self.argument_leaves):
-                fault = (
-                    f"no argument has position {p}: the function takes {len(self.argument_leaves)}"
-                )
+                count = len(self.argument_leaves)
+                fault = f"no argument has position {told(p)}: the function takes {count}"
                 raise InputError(self.name, field, fault)
         return [leaf for p in sorted(set(wanted)) for leaf in self.argument_leaves[p]]
 
@@ -138,10 +142,13 @@ def flatten(
       InputError: the function cannot be traced, a loop is too long to unroll, or its trip count
         depends on data.
     """
-    name = name or getattr(function, "__name__", "function")
+    if name is None:
+        with suppress(Exception):  # of another's object
+            name = function.__name__
+    name = "function" if name is None else name
     closed = closed_jaxpr(function, *args, name=name)
     if not is_whole(unroll_limit):
-        raise InputError(name, "unroll_limit", f"expected a whole number, got {unroll_limit!r}")
+        raise InputError(name, "unroll_limit", f"expected a whole number, got {told(unroll_limit)}")
     builder = _Builder(name, unroll_limit)
     invars, argument_leaves = iter(closed.jaxpr.invars), []
     static = static_positions(function, args, name)
@@ -310,6 +317,12 @@ class _Builder:
     ) -> list[int]:
         """Appends one operation, of this many FLOP where they are counted elsewhere; returns its
         outputs."""
+        if kind in SPELLED:
+            written = SPELLED[kind](
+                partial(self.write, scope), inputs, list(in_avals), list(out_avals), params
+            )
+            if written:
+                return written
         if len(self.operations) >= MAX_OPERATIONS:
             raise InputError(
                 self.name, scope, f"its loops make more than {MAX_OPERATIONS:,} operations"
@@ -321,7 +334,7 @@ class _Builder:
         ]
         read: dict[int, int] = {}
         for atom, amount in zip(inputs, bytes_read(kind, in_avals, out_avals)):
-            value = self.cells[atom.index] if isinstance(atom, Cell) else atom
+            value = self.cells[atom.place] if isinstance(atom, Cell) else atom
             if isinstance(value, int):
                 read[value] = max(
                     read.get(value, 0), min(amount * self.shards, self.values[value].bytes)
@@ -346,6 +359,10 @@ class _Builder:
             )
         )
         return outputs
+
+    def write(self, scope: str, kind: str, inputs: Any, in_avals: Any, out_avals: Any) -> list[int]:
+        """One operation without parameters."""
+        return self.emit(kind, scope, inputs, in_avals, out_avals, {})
 
     def walk(
         self,
@@ -378,7 +395,7 @@ class _Builder:
             return inputs[: len(equation.outvars)]
         if kind in REFERENCES:
             return self.reference(equation, inputs, scope)
-        if kind in ("scan", "while", "cond", "custom_linear_solve"):
+        if kind in ("scan", "while", "cond", "custom_linear_solve", "qr"):
             return getattr(self, kind.removeprefix("custom_").replace("while", "loop"))(
                 equation, inputs, scope
             )
@@ -388,27 +405,22 @@ class _Builder:
         in_avals = [getattr(v.aval, "inner_aval", v.aval) for v in equation.invars]
         out_avals = [v.aval for v in equation.outvars]
         effect = any(type(e).__name__ not in SCOPES for e in equation.effects)
-        cells = [atom.index for atom in inputs if isinstance(atom, Cell)]  # read or written
+        cells = [atom.place for atom in inputs if isinstance(atom, Cell)]  # read or written
         every = [*out_avals, *(self.cell_avals[cell] for cell in cells)]
-        outputs: list[Atom | None] = list(
-            self.emit(kind, scope, inputs, in_avals, every, params, effect=effect)
-        )
+        outputs = self.emit(kind, scope, inputs, in_avals, every, params, effect=effect)
         for cell, value in zip(cells, outputs[len(out_avals) :]):
             self.cells[cell] = value
         if kind == "convert_element_type" and self.number(inputs[0]) is not None:
             self.texts[outputs[0]] = self.number(inputs[0])
-        return outputs[: len(out_avals)]
+        return list(outputs[: len(out_avals)])
 
     def number(self, atom: Atom | None) -> Any:
         """The scalar of the program's text that an atom is, or None."""
-        value = (
-            atom.val
-            if isinstance(atom, jex.Literal)
-            else self.texts.get(atom)
-            if isinstance(atom, int)
-            else None
-        )
-        return None if value is None or getattr(value, "shape", ()) else value
+        value: Any = self.texts.get(atom) if isinstance(atom, int) else None
+        if isinstance(atom, jex.Literal):
+            value = atom.val
+        shape = getattr(value, "shape", ())
+        return None if shape else value
 
     def enter(
         self, equation: Any, function: Any, inputs: list[Atom | None], scope: str
@@ -455,7 +467,9 @@ class _Builder:
             return [self.cell(inputs[0], avals[0])]
         if kind in ("empty_ref", "free_ref"):
             return [self.cell(None, v.aval.inner_aval) for v in equation.outvars]
-        index = inputs[0].index
+        reference = inputs[0]
+        assert isinstance(reference, Cell)
+        index = reference.place
         before, whole = self.cells[index], self.cell_avals[index]
         if kind == "freeze":
             return [before]
@@ -562,6 +576,27 @@ class _Builder:
         self.cells[: len(before)] = [chosen(*pair) for pair in zip(zip(*written), self.cell_avals)]
         return [chosen(options, var.aval) for options, var in zip(zip(*results), equation.outvars)]
 
+    def qr(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
+        """Reflectors and triangle, then the orthogonal factor made of them."""
+        matrix = equation.invars[0].aval
+        q, r, *pivots = (v.aval for v in equation.outvars)
+        *batch, m, n = matrix.shape
+        scales = jax.ShapeDtypeStruct((*batch, min(m, n)), matrix.dtype)
+        kind = "geqp3" if pivots else "geqrf"
+        made = self.emit(kind, scope, inputs, [matrix], [matrix, *pivots, scales], {})
+        triangle, *order, last = made
+        used = jax.ShapeDtypeStruct((*batch, m, min(m, n)), matrix.dtype)
+        columns = triangle
+        if m < n:
+            columns = self.emit("slice", scope, [triangle], [matrix], [used], {})[0]
+        if q.shape != used.shape:
+            columns = self.emit("pad", scope, [columns], [used], [q], {})[0]
+        if r.shape != matrix.shape:
+            triangle = self.emit("slice", scope, [triangle], [matrix], [r], {})[0]
+        whole = self.emit("householder_product", scope, [columns, last], [q, scales], [q], {})
+        upper = self.call(jax.make_jaxpr(jnp.triu)(r), [triangle], scope)
+        return [*whole, *upper, *order]
+
     def linear_solve(
         self, equation: Any, inputs: list[Atom | None], scope: str
     ) -> list[Atom | None]:
@@ -653,7 +688,9 @@ def trip_count(equation: Any, numbers: Sequence[Any] | None = None) -> int | Non
     waiting, counts = [condition.outvars[0]], []
     while waiting:
         maker = makers.get(waiting.pop())
-        kind = None if maker is None else maker.primitive.name
+        if maker is None:
+            continue
+        kind = maker.primitive.name
         if kind in ("and", "convert_element_type"):
             waiting += [v for v in maker.invars if not isinstance(v, jex.Literal)]
         elif kind in SWAPPED:

@@ -53,10 +53,10 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
 
     operations: list[Operation] = []
     for operation in flow.operations:
-        source = operation.inputs[0] if operation.inputs else None
-        is_view = operation.kind in VIEWS and source is not None and len(operation.outputs) == 1
-        if is_view and flow.values[source].bytes == flow.values[operation.outputs[0]].bytes:
-            view_of[operation.outputs[0]] = source
+        ends = (*operation.inputs[:1], *operation.outputs)
+        is_view = operation.kind in VIEWS and len(ends) == 2 and len(operation.outputs) == 1
+        if is_view and flow.values[ends[0]].bytes == flow.values[ends[1]].bytes:
+            view_of[ends[1]] = ends[0]
         else:
             operations.append(operation._replace(inputs=tuple(map(same_as, operation.inputs))))
     results = {same_as(v) for v in flow.outputs if v is not None}

@@ -1,6 +1,6 @@
 """Names that a program's file may have for one thing, and the primitive of JAX whose rule it is:
 operations of StableHLO, chlo and mhlo, composites, custom calls of the CPU, of GPUs and of TPUs,
-and ATen's operations."""
+and the operations of ATen and of ONNX."""
 
 import re
 
@@ -136,10 +136,10 @@ def called_primitive(target: str) -> str:
 
 
 LAID_OUT = (
-    (ELEMENT_WISE - {"select_n", "clamp", "add_any"})
+    (ELEMENT_WISE - {"select_n", "clamp", "add_any", "integer_pow"})
     | SERIES
     | RANDOM
-    | {*FACTORISATIONS, "qr", "top_k", "iota_2x32_shape", "split", "batch_norm"}
+    | {*FACTORISATIONS, "qr", "top_k", "iota_2x32_shape", "split", "batch_norm", "fft"}
     | {name for name in REDUCTIONS if name.startswith("cum")}
 )
 """Primitives that a writer may have laid out as several operations, all at the place that names the
@@ -148,12 +148,18 @@ FUNCTIONS = frozenset(
     SERIES | RANDOM | (TRANSCENDENTAL - {"exp", "log", "pow", "sqrt", "logistic"})
 )
 """Primitives that a writer lays out once, as a function that has their name."""
+NAMED = {
+    "_threefry_split": "random_split",
+    "_threefry_fold_in": "random_fold_in",
+    "_gamma": "random_gamma",
+}
+"""Functions of JAX's own with another name."""
 
 
 def laid_out_function(name: str) -> str:
-    """The primitive of `FUNCTIONS` that a function of a module is, by its name; empty for none."""
-    bare = re.sub(r"_\d+$", "", name.strip("_"))
-    return bare if bare in FUNCTIONS else ""
+    """The primitive that a function of a module is, by its name; empty for none."""
+    bare = re.sub(r"_\d+$", "", name)
+    return NAMED.get(bare, bare.strip("_") if bare.strip("_") in FUNCTIONS else "")
 
 
 ATEN_NAMES = {
@@ -221,3 +227,73 @@ ATEN_NAMES = {
 }
 """Primitive of JAX -> the ATen operations that do the same under another name."""
 ATEN = {aten: kind for kind, names in ATEN_NAMES.items() for aten in names.split()}
+ONNX_NAMES = {
+    "add": "Add",
+    "sub": "Sub",
+    "mul": "Mul",
+    "div": "Div",
+    "rem": "Mod",
+    "neg": "Neg",
+    "abs": "Abs",
+    "sign": "Sign",
+    "floor": "Floor",
+    "ceil": "Ceil",
+    "round": "Round",
+    "exp": "Exp",
+    "log": "Log",
+    "sqrt": "Sqrt",
+    "tanh": "Tanh",
+    "logistic": "Sigmoid",
+    "erf": "Erf",
+    "sin": "Sin",
+    "cos": "Cos",
+    "tan": "Tan",
+    "asin": "Asin",
+    "acos": "Acos",
+    "atan": "Atan",
+    "sinh": "Sinh",
+    "cosh": "Cosh",
+    "asinh": "Asinh",
+    "acosh": "Acosh",
+    "atanh": "Atanh",
+    "and": "And BitwiseAnd",
+    "or": "Or BitwiseOr",
+    "xor": "Xor BitwiseXor",
+    "not": "Not BitwiseNot",
+    "eq": "Equal",
+    "lt": "Less",
+    "gt": "Greater",
+    "le": "LessOrEqual",
+    "ge": "GreaterOrEqual",
+    "is_finite": "IsInf IsNaN",
+    "select_n": "Where",
+    "shift_left": "BitShift",
+    "gather": "Gather GatherElements GatherND ReverseSequence Compress",
+    "scatter": "Scatter ScatterElements ScatterND TensorScatter",
+    "reshape": "Reshape Flatten DepthToSpace SpaceToDepth",
+    "squeeze": "Squeeze",
+    "expand_dims": "Unsqueeze",
+    "transpose": "Transpose",
+    "broadcast_in_dim": "Expand ConstantOfShape",
+    "tile": "Tile",
+    "concatenate": "Concat",
+    "split": "Split",
+    "slice": "Slice CenterCropPad",
+    "pad": "Pad",
+    "iota": "Range EyeLike",
+    "copy": "Identity",
+    "convert_element_type": "Cast CastLike",
+    "bitcast_convert_type": "BitCast",
+    "cumsum": "CumSum",
+    "cumprod": "CumProd",
+    "argmax": "ArgMax",
+    "argmin": "ArgMin",
+    "top_k": "TopK",
+    "random_bits": "Bernoulli Multinomial RandomNormal RandomUniform RandomNormalLike"
+    " RandomUniformLike",
+    "reduce_window_max": "MaxPool",
+    "reduce_window_sum": "AveragePool",
+}
+"""Primitive of JAX -> the operations of ONNX that do the same; what is more than one primitive is
+in `onnx_layouts`."""
+ONNX = {op: kind for kind, names in ONNX_NAMES.items() for op in names.split()}

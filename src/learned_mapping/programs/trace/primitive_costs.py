@@ -47,7 +47,7 @@ ELEMENT_WISE = TRANSCENDENTAL | frozenset(
 MARKS = frozenset(
     "name copy copy_p sharding_constraint reshard pvary preduced pbroadcast layout_constraint"
     " optimization_barrier tie pin unpin reduced_vary_cast_p vary_unreduced_cast_p"
-    " with_memory_space_constraint multiple_of".split()
+    " with_memory_space_constraint multiple_of stop_gradient random_wrap random_unwrap".split()
 )
 """Primitives that say something of a value and do nothing: their results are their operands."""
 SILENT = frozenset(
@@ -61,8 +61,8 @@ MOVEMENT = (
     frozenset(
         "convert_element_type bitcast_convert_type reshape squeeze expand_dims broadcast_in_dim"
         " broadcast_to tile rev transpose slice dynamic_slice dynamic_update_slice concatenate"
-        " stack unstack pad gather iota stop_gradient iota_2x32_shape scatter split"
-        " reduce_precision device_put random_wrap random_unwrap random_seed random_clone empty"
+        " stack unstack pad gather iota iota_2x32_shape scatter split"
+        " reduce_precision device_put random_seed random_clone empty"
         " empty2 zeros_like from_edtype to_edtype lu_pivots_to_permutation new_ref freeze get swap"
         " masked_load masked_swap all_gather all_gather_invariant all_gather_reduced all_to_all"
         " ragged_all_to_all ppermute psend precv coo_todense csr_todense bcoo_todense bcsr_todense"
@@ -241,6 +241,20 @@ def _sparse(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str
     return 2.0 * elements(operands[0]) * (rest[-1][-1] if rest else 1)
 
 
+def _updated(update: int) -> Rule:
+    """The rule of what combines an update, the operand at this place, with what it is put into."""
+    return lambda operands, results, params: float(
+        elements(operands[min(update, len(operands) - 1)])
+    )
+
+
+def _attended(times: int) -> Rule:
+    """The rule of this many FLOP for each number of the queries and each key."""
+    return lambda operands, results, params: float(
+        times * elements(operands[0]) * operands[1].shape[-3]
+    )
+
+
 def _window(params: Mapping[str, Any]) -> int:
     return math.prod(params.get("window_dimensions", (1,)))
 
@@ -301,13 +315,7 @@ RULES: dict[str, Rule] = {
         ("select_and_scatter", "select_and_scatter_add"),
         lambda operands, results, params: elements(operands[0]) * _window(params),
     ),
-    **{
-        name: lambda operands, results, params, update=update: float(
-            elements(operands[min(update, len(operands) - 1)])
-        )
-        for name, update in IN_PLACE_UPDATES.items()
-        if name not in MOVEMENT
-    },
+    **{name: _updated(update) for name, update in IN_PLACE_UPDATES.items() if name not in MOVEMENT},
     "accum_grad_in_ref": lambda operands, results, params: float(elements(operands[-1])),
     "dot_general": _contraction,
     "ragged_dot_general": _ragged_contraction,
@@ -373,9 +381,7 @@ RULES: dict[str, Rule] = {
     # Queries [.., T, N, H] times keys [.., S, N, H] and the values; backwards two and a half times
     # as many products.
     **{
-        f"dot_product_attention_{kind}{way}{end}": lambda operands, results, params, times=times: (
-            times * float(elements(operands[0]) * operands[1].shape[-3])
-        )
+        f"dot_product_attention_{kind}{way}{end}": _attended(times)
         for kind in ("", "fp8_")
         for way, times in (("fwd", 4), ("bwd", 10))
         for end in ("", "_wrapper")

@@ -25,12 +25,13 @@ as well as parameters, are `tensor_is_parameter`.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from learned_mapping.errors import InputError
+from learned_mapping.errors import InputError, told
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.program import (
     NO_ALIAS,
@@ -97,10 +98,23 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
     Raises:
       InputError: no buffer is left.
     """
+    seconds = graph.op_seconds
+    flop = graph.op_flop if seconds is None else seconds * machine.peak_flop_per_s
+    hint = (
+        "; an op without inputs is a constant unless its kind is input, and a result has output:"
+        " true"
+    )
+    return schedule_dataflow(dataflow_of_graph(graph, flop), machine, hint=hint)
+
+
+def dataflow_of_graph(graph: ComputationGraph, flop: np.ndarray) -> Dataflow:
+    """The dataflow of a graph whose ops have this arithmetic, [N] FLOP; an op's weights are an
+    argument of the name ``OP/weights``."""
     tensors = zip(graph.tensor_names, graph.tensor_bytes.tolist())
     values = [Value(name, () if size <= 8 else (size,), "uint8", size) for name, size in tensors]
     inputs, outputs = [list(tensors) for tensors in graph.op_inputs], graph.op_outputs
-    arguments, operations = [], []
+    arguments: list[int] = []
+    operations = []
     for op in graph.topological_order.tolist():
         if graph.op_kinds[op] == "input" and not inputs[op]:
             arguments += outputs[op]
@@ -116,35 +130,25 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
             read[largest] = max(read[largest] - int(graph.op_untouched_bytes[op]), 0)
         elif graph.op_kinds[op] in ("gather", "slice", "dynamic_slice") and read:
             read[0] = min(read[0], sum(values[v].bytes for v in outputs[op]))
-        flop = (
-            graph.op_flop[op]
-            if graph.op_seconds is None
-            else graph.op_seconds[op] * machine.peak_flop_per_s
-        )
         operations.append(
             Operation(
                 graph.op_names[op],
                 graph.op_kinds[op],
-                float(flop),
+                float(flop[op]),
                 tuple(inputs[op]),
                 tuple(read),
                 outputs[op],
             )
         )
-    flow = Dataflow(
+    return Dataflow(
         name=graph.name,
         values=values,
         operations=operations,
         arguments=arguments,
         argument_leaves=[arguments],
         constants=[],
-        outputs=np.flatnonzero(graph.tensor_is_output).tolist(),
+        outputs=[*np.flatnonzero(graph.tensor_is_output).tolist()],
     )
-    hint = (
-        "; an op without inputs is a constant unless its kind is input, and a result has output:"
-        " true"
-    )
-    return schedule_dataflow(flow, machine, hint=hint)
 
 
 def _donation_pairs(
@@ -161,7 +165,9 @@ def _donation_pairs(
     waiting = [leaf for leaf in leaves if leaf in used]
     pairs: dict[int, int] = {}
     for out in results:
-        kind = None if out is None else flow.values[out][1:3]
+        if out is None:
+            continue
+        kind = flow.values[out][1:3]
         leaf = next((leaf for leaf in waiting if flow.values[leaf][1:3] == kind), None)
         if leaf is None:
             continue
@@ -177,9 +183,11 @@ def schedule_dataflow(
     """The program of a dataflow; `pairs` (argument, result) of values may share memory; `hint` ends
     a complaint."""
     for field in RATES:
-        value = getattr(machine, field, None)
+        value = None
+        with suppress(Exception):  # of another's object
+            value = getattr(machine, field, None)
         if not isinstance(value, Real) or not 0 < value < np.inf:
-            raise InputError("machine", field, f"must be above 0 and finite, got {value}")
+            raise InputError("machine", field, f"must be above 0 and finite, got {told(value)}")
     instructions, same_as = fuse(flow)
     paired = {same_as(argument): same_as(result) for argument, result in pairs}
     instructions, updates = order_instructions(instructions, paired)
@@ -191,9 +199,9 @@ def schedule_dataflow(
     steps: list[Step] = []
     num_groups = 0
     for instruction in instructions:
-        reads = {v: b for v, b in instruction.reads.items() if not _is_scalar(flow.values[v])}
+        reads = {v: b for v, b in instruction.reads.items() if not is_scalar(flow.values[v])}
         writes = {
-            v: flow.values[v].bytes for v in instruction.writes if not _is_scalar(flow.values[v])
+            v: flow.values[v].bytes for v in instruction.writes if not is_scalar(flow.values[v])
         }
         if not reads and not writes:
             continue
@@ -246,5 +254,6 @@ def schedule_dataflow(
     )
 
 
-def _is_scalar(value: Value) -> bool:
+def is_scalar(value: Value) -> bool:
+    """Whether a value lives in registers."""
     return value.bytes <= 8 or all(d == 1 for d in value.shape)

@@ -14,6 +14,14 @@ from typing import Any, NamedTuple, NoReturn
 
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.trace.dataflow import SWAPPED, _Builder, _rounds
+from learned_mapping.programs.trace.layouts import (
+    GIVEN,
+    RUN,
+    eliminated,
+    laid_out_series,
+    primitive_named,
+    steps,
+)
 from learned_mapping.programs.trace.names import (
     BODIES,
     LAID_OUT,
@@ -41,6 +49,7 @@ TYPES = {
     "complex<f32>": "complex64",
     "complex<f64>": "complex128",
 }
+FLOATS = {"f32": "float32", "f64": "float64", "bf16": "bfloat16", "f16": "float16"}
 STATUS = tuple(
     f"stablehlo.{name}" for name in ("broadcast_in_dim", "compare", "and", "reshape", "select")
 )
@@ -65,8 +74,14 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "EQ": operator.eq,
     "NE": operator.ne,
 }
-GIVEN = ("stablehlo.constant", "stablehlo.broadcast_in_dim")
-"""What brings operands to an operation."""
+GROUPED = [
+    SimpleNamespace(
+        dot_dimension_numbers=(((axis,), (axis,)), ((), ())), lhs_ragged_dimensions=(0,)
+    )
+    for axis in (1, 0)
+]
+"""A product of rows in groups, each with a matrix of its own, and one whose groups divide what is
+contracted."""
 BATCH_NORM = {"batch_norm_training": 8.0, "batch_norm_grad": 9.0}
 """FLOP of an element of the input: mean and variance before scaling, or two sums and what becomes
 of the gradient; `primitive_costs` has those of inference."""
@@ -94,6 +109,7 @@ class Reader:
         self.place = ""
         self.numbers: dict[Any, float] = {}  # Scalars whose value stands in the file.
         self.skipped: dict[Any, int | None] = {}  # Operations done with others -> their value.
+        self.wholes: dict[Any, dict[int, tuple[str, int]]] = {}  # Of a block's first operation.
 
     def fail(self, fault: str) -> NoReturn:
         raise InputError(self.name, self.place, fault)
@@ -162,7 +178,11 @@ class Reader:
         if scope.depth > MAX_CALLS:
             self.fail(f"functions call one another more than {MAX_CALLS} deep")
         operations = [op.operation for op in block.operations]
-        wholes = laid_out(operations)
+        wholes = self.wholes.get(operations[0])
+        if wholes is None:
+            wholes = laid_out(operations)
+            wholes |= self.series(operations, wholes)
+            self.wholes[operations[0]] = wholes
         at = 0
         while at < len(operations):
             op = operations[at]
@@ -191,6 +211,29 @@ class Reader:
             at += 1
         return []
 
+    def series(
+        self, operations: list[Any], wholes: dict[int, tuple[str, int]]
+    ) -> dict[int, tuple[str, int]]:
+        """`laid_out_series` of a block, broadcasts before the first operation included."""
+        long = operations if len(operations) >= RUN else []
+        types = {str(op.results[0].type) for op in long if len(op.results)}
+        dtypes = [name for short, name in FLOATS.items() if any(f"x{short}>" in t for t in types)]
+        parts = steps(operations, wholes)
+        found = laid_out_series(parts, dtypes) | eliminated(operations, parts, dtypes)
+        whole = {}
+        for first, (kind, end) in found.items():
+            inside = set(operations[first:end])
+            while first and operations[first - 1].name in GIVEN:
+                users = {
+                    use.owner.operation for r in operations[first - 1].results for use in r.uses
+                }
+                if not users <= inside:
+                    break
+                first -= 1
+                inside.add(operations[first])
+            whole[first] = kind, end
+        return whole
+
     def whole(
         self, part: list[Any], kind: str, known: dict[Any, int | None], scope: Scope, at: int
     ) -> int:
@@ -215,10 +258,7 @@ class Reader:
         operands = [self.aval(v) for v in read]
         params = self.whole_params(kind, operands, avals)
         inputs = [known.get(v) for v in read]
-        flop = None
-        if kind == "integer_pow":  # the products are the exponent
-            products = [op for op in part if op.name not in GIVEN]
-            flop = float(sum(elements(self.aval(op.results[0])) for op in products))
+        flop = self.parts_flop(part) if kind == "fft" else None  # one axis after the other
         values = self.builder.emit(kind, scope.path, inputs, operands, avals, params, flop=flop)
         known.update(zip(results, values))
         return at + len(part)
@@ -236,6 +276,8 @@ class Reader:
             before, after = operands[0].shape, results[0].shape
             axis = next((d for d, (n, k) in enumerate(zip(before, after)) if n != k), -1)
             return {"k": after[axis], "dimension": axis % len(before)}
+        if kind == "ragged_dot_general":
+            return {"ragged_dot_dimension_numbers": GROUPED[len(results[0].shape) - 2]}
         if kind in ("eig", "schur"):
             names = ("compute_left_eigenvectors", "compute_right_eigenvectors")
             return dict.fromkeys((*names, "compute_schur_vectors"), len(matrices) > 1)
@@ -282,39 +324,57 @@ class Reader:
         if kind in ("if", "case"):
             branches = [self.enter(r.blocks[0], [], known, scope) for r in op.regions]
             chosen: list[int | None] = []
+            index = self.aval(op.operands[0])
             for result, values in zip(results, zip(*branches)):
-                operand_values, avals = [inputs[0], *values], [result] * (len(values) + 1)
+                operand_values, avals = [inputs[0], *values], [index, *[result] * len(values)]
                 chosen += self.builder.emit(
                     "select_n", scope.path, operand_values, avals, [result], {}
                 )
             return chosen
         if kind == "custom_call":
             return self.custom_call(op, inputs, results, known, scope)
-        if self.is_implied(op, kind) or self.is_row(op, kind):
+        if self.is_implied(op, kind) or self.is_row(op, kind) or self.is_whole(op, kind):
             return inputs[:1]
-        if kind == "select" and self.is_status(op):
+        if kind == "pad" and _inside(_user(op)) is not None:
+            return inputs[:1]
+        if kind == "slice" and _inside(_maker(op.operands[0])) is not None:
+            return inputs[:1]
+        inside = _inside(op)
+        if inside is not None:
+            results = [self.aval(inside)]
+        if kind == "select" and (self.is_status(op) or self.is_fill(op)):
             return inputs[1:2]
-        if kind == "divide" and (argument := self.sigmoid_of(op)) is not None:
-            kind, inputs = "logistic", [known.get(argument)]
-            return list(self.builder.emit(kind, scope.path, inputs, results, results, {}))
+        whole, argument = self.written_out(op, kind)
+        if argument is not None:
+            aval = [self.aval(argument)]
+            return list(
+                self.builder.emit(whole, scope.path, [known.get(argument)], aval, results, {})
+            )
         params: dict[str, Any] = {}
         kind = self.primitive(op, kind, params)
         operands = [self.aval(v) for v in op.operands]
         flop = self.flop(op, kind, operands, results, params)
         effect = kind in ("psend", "precv") or str(op.attributes.get("has_side_effect")) == "true"
-        read = inputs or [None], operands or results
-        values = self.builder.emit(
-            kind, scope.path, *read, results, params, effect=effect, flop=flop
+        read = 2 if kind == "rng_uniform" else None  # and a shape
+        made = self.builder.emit(
+            kind,
+            scope.path,
+            inputs[:read] or [None],
+            operands[:read] or results,
+            results,
+            params,
+            effect=effect,
+            flop=flop,
         )
         number = self.computed(op, kind)
         if number is not None:
             self.numbers[op.results[0]] = number
-        return list(values)
+        return list(made)
 
     def computed(self, op: Any, kind: str) -> float | None:
         """The number that an operation makes of numbers; None where it makes something else."""
-        numbers = [self.numbers.get(v) for v in op.operands]
-        if not numbers or any(number is None for number in numbers) or len(op.results) != 1:
+        numbers = [self.numbers[v] for v in op.operands if v in self.numbers]
+        if not numbers or len(numbers) < len(op.operands) or len(op.results) != 1:
             return None
         if op.name == "stablehlo.compare":
             way = re.search(r"\b(LT|LE|GT|GE|EQ|NE)\b", str(op.attributes["comparison_direction"]))
@@ -376,9 +436,12 @@ class Reader:
 
     def body_flop(self, region: Any) -> float:
         """FLOP of all operations in a region, and in those within."""
+        return self.parts_flop([op.operation for op in region.blocks[0].operations])
+
+    def parts_flop(self, operations: Sequence[Any]) -> float:
+        """FLOP of operations, and of those in their regions and functions."""
         total = 0.0
-        for op in region.blocks[0].operations:
-            op = op.operation
+        for op in operations:
             kind = op.name.partition(".")[2]
             if kind in ("return", "constant"):
                 continue
@@ -403,6 +466,8 @@ class Reader:
         callee = op.attributes["callee"].value
         block = self.function(callee).regions[0].blocks[0]
         kind = laid_out_function(callee)
+        if any(_calls(o.operation, "_svd_tall_and_square_input") for o in block.operations):
+            kind = "svd"  # by iterations without a count
         if kind:
             operands = [self.aval(v) for v in op.operands]
             users = [[use.owner.operation for use in result.uses] for result in op.results]
@@ -413,7 +478,8 @@ class Reader:
                 bits = self.builder.emit("random_bits", scope.path, keys, avals, results[:1], {})
                 self.skipped[both[0]] = bits[0]
                 return [bits[0], bits[0]]
-            return list(self.builder.emit(kind, scope.path, inputs, operands, results, {}))
+            params = self.whole_params(kind, operands, results)
+            return list(self.builder.emit(kind, scope.path, inputs, operands, results, params))
         for argument, operand in zip(block.arguments, op.operands):
             self.numbers.pop(argument, None)
             if operand in self.numbers:
@@ -426,22 +492,10 @@ class Reader:
         kind = op.attributes["name"].value.rpartition(".")[2]
         kind = OPERATIONS.get(kind, kind)
         operands = [self.aval(v) for v in op.operands]
-        if kind in LAID_OUT or (kind in RULES and kind in ELEMENT_WISE):
+        kind = "ragged_dot_general" if kind == "ragged_dot" else kind
+        if kind in LAID_OUT or kind in ELEMENT_WISE or kind == "ragged_dot_general":
             params = self.whole_params(kind, operands, results)
             return list(self.builder.emit(kind, scope.path, inputs, operands, results, params))
-        if kind == "ragged_dot":
-            body = self.function(op.attributes["decomposition"].value)
-            dots = [o.operation for o in body.regions[0].blocks[0].operations]
-            depth = max(
-                (self.aval(o.operands[0]).shape[-1] for o in dots if "dot" in o.name),
-                default=operands[0].shape[-1],
-            )
-            flop = 2.0 * elements(results[0]) * min(depth, operands[0].shape[-1])
-            return list(
-                self.builder.emit(
-                    "ragged_dot_general", scope.path, inputs, operands, results, {}, flop=flop
-                )
-            )
         function = self.function(op.attributes["decomposition"].value)
         return self.enter(function.regions[0].blocks[0], inputs, {}, scope)
 
@@ -490,6 +544,10 @@ class Reader:
         starts = [self.number_of(v) is not None for v in list(maker.operands)[1:]]
         return all(starts) and len(list(op.operands[0].uses)) == 1
 
+    def is_whole(self, op: Any, kind: str) -> bool:
+        """Whether a slice leaves nothing out, or padding adds nothing."""
+        return kind in ("slice", "pad") and op.operands[0].type == op.results[0].type
+
     def is_status(self, op: Any) -> bool:
         """Whether a selection only puts NaN where a library says that it failed."""
         other = _maker(op.operands[2])
@@ -501,6 +559,44 @@ class Reader:
         while getattr(maker, "name", "") in STATUS:
             maker = _maker(maker.operands[0])
         return getattr(maker, "name", "") == "stablehlo.custom_call"
+
+    def is_fill(self, op: Any) -> bool:
+        """Whether a selection only replaces what a gather read out of bounds."""
+        taken = _maker(op.operands[1])
+        if getattr(taken, "name", "") != "stablehlo.gather" or len(list(op.operands[1].uses)) != 1:
+            return False
+        waiting, indices = [op.operands[0]], set()
+        while waiting:
+            value = waiting.pop()
+            maker = _maker(value)
+            if value == taken.operands[1]:
+                indices.add(value)
+            elif getattr(maker, "name", "") in (*STATUS, "stablehlo.reduce"):
+                waiting += maker.operands
+            elif getattr(maker, "name", "") != "stablehlo.constant":
+                return False
+        return bool(indices)
+
+    def written_out(self, op: Any, kind: str) -> tuple[str, Any]:
+        """A primitive that JAX writes as others, of which this is the last, and its operand; None
+        where it is no such one."""
+        if kind == "divide":
+            return "logistic", self.sigmoid_of(op)
+        if kind == "convert" and op.operands[0].type == op.results[0].type:
+            maker = _maker(op.operands[0])
+            if getattr(maker, "name", "") == "stablehlo.compare":
+                differs = "NE" in str(maker.attributes["comparison_direction"])
+                if differs and self.number_of(maker.operands[1]) == 0:
+                    return "convert_element_type", maker.operands[0]
+        if kind == "complex":
+            real, negated = (_maker(v) for v in op.operands)
+            if getattr(negated, "name", "") == "stablehlo.negate":
+                imaginary = _maker(negated.operands[0])
+                names = [getattr(m, "name", "") for m in (real, imaginary)]
+                if names == ["stablehlo.real", "stablehlo.imag"]:
+                    if real.operands[0] == imaginary.operands[0]:
+                        return "conj", real.operands[0]
+        return "", None
 
     def sigmoid_of(self, op: Any) -> Any:
         """x where the operation is 1 / (1 + exp(-x)) and nothing else uses its parts; or None."""
@@ -522,6 +618,14 @@ class Reader:
 
     def loop(self, op, inputs, known, scope: Scope) -> list[int | None]:
         """A `while` that counts to a number of the file: its body, as often."""
+        pivots = self.pivots(op)
+        if pivots is not None:  # exchanged one after the other
+            result, avals = self.aval(op.results[-1]), [self.aval(pivots)]
+            read = [known.get(pivots)]
+            order = self.builder.emit(
+                "lu_pivots_to_permutation", scope.path, read, avals, [result], {}
+            )
+            return [order[0]] * len(inputs)
         condition, body = (region.blocks[0] for region in op.regions)
         start = [self.numbers.get(v) for v in op.operands]
         count, counter, step = self.trip_count(condition, body, start)
@@ -555,11 +659,36 @@ class Reader:
         for place, made in rows.items():
             result = self.aval(op.results[place])
             if made:
-                values, avals = zip(*made)
-                carry[place] = self.builder.emit(
-                    "concatenate", where, list(values), list(avals), [result], {}
-                )[0]
+                parts, shapes = zip(*made)
+                carry[place] = self.builder.emit("concatenate", where, parts, shapes, [result], {})[
+                    0
+                ]
         return carry
+
+    def pivots(self, op: Any) -> Any:
+        """The pivots, where a loop only exchanges by them the elements of what begins as 0, 1, 2,
+        ...; or None."""
+        first = _maker(op.operands[-1])
+        if getattr(first, "name", "") == "stablehlo.broadcast_in_dim":
+            first = _maker(first.operands[0])
+        whole = [v for v in op.operands if "xi" in str(v.type) or "xui" in str(v.type)]
+        scalars = [v for v in op.operands if str(v.type) in ("tensor<i32>", "tensor<i64>")]
+        if getattr(first, "name", "") != "stablehlo.iota" or len(whole) != 2:
+            return None
+        if len(whole) + len(scalars) != len(op.operands):
+            return None
+        names = [o.operation.name for o in self.within(op.regions[1].blocks[0])]
+        return whole[0] if names.count("stablehlo.scatter") == 2 else None
+
+    def within(self, block: Any) -> list[Any]:
+        """The operations of a block and of the functions that it calls."""
+        found = []
+        for op in block.operations:
+            found.append(op)
+            if op.operation.name == "func.call":
+                callee = self.function(op.attributes["callee"].value)
+                found += self.within(callee.regions[0].blocks[0])
+        return found
 
     def stacks(self, body: Any, counter: int | None) -> dict[int, Any]:
         """Place of a carried value -> what every round writes into a row of it, where it does
@@ -809,7 +938,9 @@ def laid_out(operations: list[Any]) -> dict[int, tuple[str, int]]:
         while end < len(operations) and str(operations[end].location) == place:
             end += 1
         part = operations[begin:end]
-        if kind in LAID_OUT and sum(op.name not in GIVEN for op in part) > 1:
+        named = "eq" if kind in SWAPPED else kind
+        itself = {primitive_named(op) for op in part if op.name not in GIVEN} == {named}
+        if kind in LAID_OUT and not itself and sum(op.name not in GIVEN for op in part) > 1:
             names = [(op.name, str([r.type for r in op.results])) for op in part]
             size = next(
                 n
@@ -829,6 +960,28 @@ def _place(op: Any) -> str:
     return match[1].rpartition("/")[2].rstrip(":") if match else ""
 
 
+def _calls(op: Any, name: str) -> bool:
+    return op.name == "func.call" and op.attributes["callee"].value == name
+
+
+def _user(op: Any) -> Any:
+    """The operation that alone uses a result; None where there are others, or none."""
+    users = [use.owner.operation for use in op.results[0].uses]
+    return users[0] if len(users) == 1 else None
+
+
+def _inside(op: Any) -> Any:
+    """What a slice leaves where it takes away the border which was put around what an operation
+    scatters into; None where there is none."""
+    if getattr(op, "name", "") != "stablehlo.select_and_scatter":
+        return None
+    inner, end = _maker(op.operands[0]), _user(op)
+    if getattr(inner, "name", "") != "stablehlo.pad" or _user(inner) is None:
+        return None
+    alike = getattr(end, "name", "") == "stablehlo.slice"
+    return end.results[0] if alike and end.results[0].type == inner.operands[0].type else None
+
+
 def _maker(value: Any) -> Any:
     """The operation that makes a value; a block where it is an argument."""
     maker = value.owner
@@ -846,11 +999,12 @@ def _is_nan(op: Any) -> bool:
 
 
 def _number(op: Any) -> float | None:
-    """The number of a constant that is one; None where the binding has no way to say it."""
+    """The number of a constant that is one; None where it is no real one."""
     try:
         said = str(op.attributes["value"])
     except TypeError:  # of complex numbers
-        return None
+        said = op.get_asm(large_elements_limit=16, use_local_scope=True)
+        said = re.sub(r"\(([^,]*),\s*0\.0*e\+00\)", r"\1", said)
     text = re.search(r"dense<(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false)>", said)
     return None if text is None else float({"true": 1, "false": 0}.get(text[1], text[1]))
 

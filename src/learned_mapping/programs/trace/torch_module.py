@@ -76,7 +76,7 @@ def trace_module(
         (`torch.cond` and its like); nothing is computed; no input has the position of a parameter.
     """
     name = name or type(module).__name__
-    flow, weights = _Reader(name).read(_exported(module, args, name))
+    flow, weights = flow_of(module, args, name)
     graph = graph_of_dataflow(flow, [*weights, *flow.arguments_at(parameters, "parameters")])
     import torch
 
@@ -84,6 +84,11 @@ def trace_module(
         "torch": torch.__version__
     }
     return fold_sources(replace(graph, metadata=metadata))
+
+
+def flow_of(module: Any, args: Sequence[Any], name: str) -> tuple[Dataflow, list[int]]:
+    """The dataflow of a module or an exported program, and the values of what the module holds."""
+    return _Reader(name).read(_exported(module, args, name))
 
 
 def _exported(module: Any, args: Sequence[Any], name: str) -> Any:

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from learned_mapping.errors import InputError
+from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.trace.dataflow import as_input_error, static_positions
 
 MAX_ELEMENTS = 2**48
@@ -71,29 +72,32 @@ def parse_argument(text: str) -> jax.ShapeDtypeStruct:
 
 
 def load_example(
-    spec: str, arguments: Sequence[str] = (), *, parameters: Sequence[int] = ()
+    spec: str, arguments: Sequence[str] = (), *, parameters: Sequence[int] | None = None
 ) -> Example:
     """The function that ``MODULE:FUNCTION`` names, with its arguments.
 
     With `arguments` (each ``DTYPE[SHAPE]``), the function itself is meant. Without, it must take no
     arguments and return ``(function, args)``, ``(function, args, parameters)`` or an `Example`: the
-    way for functions of pytrees. A torch module with its example inputs is such a function.
+    way for functions of pytrees. A torch module with its example inputs is such a function, and an
+    exported program needs none.
 
     Args:
       spec: an importable module, looked for in the working directory first, or the path of a
         ``.py`` file; a colon; the name of the function, dotted where it is an attribute of
         something.
-      parameters: as in `Example`; they go before what the function returns.
+      parameters: as in `Example`; they go before what the function returns, unless None.
 
     Raises:
       InputError: the module or function is missing, fails to import, or returns something else.
     """
-    function = _load(spec)
+    function = load_function(spec)
     if inspect.iscoroutinefunction(function):
         raise InputError(spec, "", "is asynchronous: a function that JAX can trace returns at once")
     if arguments:
         args: Any = tuple(parse_argument(text) for text in arguments)
-        return _with_donated(spec, Example(function, args, tuple(parameters)))
+        return _with_donated(spec, Example(function, args, tuple(parameters or ())))
+    if is_exported(function):
+        return Example(function, (), tuple(parameters or ()))
     if is_torch(function):
         fault = (
             "is a torch module: give --arg DTYPE[SHAPE] for each input, or name a function that"
@@ -117,6 +121,8 @@ def load_example(
         )
     with as_input_error(spec, "fails"):
         result = function()
+    if is_exported(result):
+        result = result, ()
     if not isinstance(result, tuple) or not 2 <= len(result) <= 4 or not callable(result[0]):
         raise InputError(
             spec,
@@ -131,18 +137,42 @@ def load_example(
             "",
             f"expected a tuple of arguments after the function, got {type(case.args).__name__}",
         )
-    positions = tuple(parameters) or _positions(spec, case.parameters)
+    positions = _positions(spec, case.parameters if parameters is None else parameters)
     return _with_donated(
         spec, Example(case.function, tuple(case.args), positions, _positions(spec, case.donated))
     )
 
 
+def graph_of_example(example: Example, name: str, **settings: Any) -> ComputationGraph:
+    """The graph of a function or of a torch module, as `graph.trace` and `torch_module` make it."""
+    if is_torch(example.function):
+        from learned_mapping.programs.trace.torch_module import trace_module
+
+        return trace_module(example.function, example.args, example.parameters, name)
+    from learned_mapping.programs.trace.graph import trace
+
+    given = {"name": name, "parameters": example.parameters, **settings}
+    return trace(example.function, *example.args, **given)
+
+
+MODULE, PROGRAM = (
+    "torch.nn.modules.module.Module",
+    "torch.export.exported_program.ExportedProgram",
+)
+
+
 def is_torch(value: Any) -> bool:
     """Whether a value is a torch module or an exported program, without importing torch."""
-    names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(value).__mro__}
-    return bool(
-        names & {"torch.nn.modules.module.Module", "torch.export.exported_program.ExportedProgram"}
-    )
+    return bool({MODULE, PROGRAM} & _kinds(value))
+
+
+def is_exported(value: Any) -> bool:
+    """Whether a value is a program that `torch.export` made, which holds its own inputs."""
+    return PROGRAM in _kinds(value)
+
+
+def _kinds(value: Any) -> set[str]:
+    return {f"{kind.__module__}.{kind.__qualname__}" for kind in type(value).__mro__}
 
 
 def _with_donated(spec: str, example: Example) -> Example:
@@ -171,7 +201,8 @@ def _positions(spec: str, value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
-def _load(spec: str) -> Callable:
+def load_function(spec: str) -> Callable:
+    """What ``MODULE:FUNCTION`` names, as `load_example` looks for it; raises `InputError`."""
     module_name, separator, name = spec.rpartition(":")
     if not separator or not module_name or not name:
         raise InputError(spec, "", "expected MODULE:FUNCTION")

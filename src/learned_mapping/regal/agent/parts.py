@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from learned_mapping.hardware.devices import Devices
+from learned_mapping.hardware.devices import SPEEDS, Devices
 from learned_mapping.programs.graph import without_ops
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.rules.levels import op_cost
@@ -64,7 +64,7 @@ def _part(instance: Instance, ops: np.ndarray) -> Instance:
     machine = instance.machine
     if machine.devices == 2 and len(ops) == instance.graph.num_ops:
         return instance
-    speeds = {name: float(machine.each(name)[0]) for name in ("flop_per_s", "bytes_per_s")}
+    speeds = {name: float(machine.each(name)[0]) for name in SPEEDS}
     two = Devices(memory_bytes=float(machine.each("memory_bytes").min()), **speeds)
     if len(ops) == instance.graph.num_ops:
         return replace(instance, machine=two)

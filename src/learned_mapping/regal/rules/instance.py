@@ -12,7 +12,6 @@ from learned_mapping.errors import InputError, expect_choice, expect_type
 from learned_mapping.hardware.devices import (
     Devices,
     Simulation,
-    check_devices,
     check_sizes,
     device_seconds,
     simulate,
@@ -72,7 +71,7 @@ class Instance:
     def __post_init__(self):
         expect_type(self.graph, ComputationGraph, "graph")
         expect_choice(self.objective, OBJECTIVES, "objective")
-        object.__setattr__(self, "machine", check_devices(self.machine))
+        expect_type(self.machine, Devices, "machine")
         check_sizes(self.graph, self.graph.name)
         if self.graph.op_is_tied.any():
             op = int(self.graph.op_is_tied.argmax())
@@ -134,10 +133,13 @@ class Instance:
         """The objective of a schedule, seconds or bytes, by the simulator."""
         return float(getattr(self.simulate(schedule), self.cost_name))
 
+    def share(self, peaks: Sequence[int]) -> float:
+        """The most that a device holds over what it has; `peaks` in bytes, of each device."""
+        return float(np.max(np.asarray(peaks) / self.arrays.memory_bytes))
+
     def fitness(self, makespan_s: float, peaks: Sequence[int]) -> float:
         """The number that searches minimise: the objective, or `INFEASIBLE` and more past the
         limit; `peaks` in bytes, of each device."""
-        fullest = float(np.max(np.asarray(peaks) / self.arrays.memory_bytes))
-        if fullest > 1.0:
+        if (fullest := self.share(peaks)) > 1.0:
             return INFEASIBLE * fullest
         return float(makespan_s if self.objective == "runtime" else max(peaks))

@@ -6,7 +6,7 @@ import heapq
 import numpy as np
 
 from learned_mapping.regal.rules.decode import decode
-from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.rules.instance import INFEASIBLE, Instance
 from learned_mapping.regal.rules.levels import upward_rank
 from learned_mapping.regal.schedule import RUN_OP, Schedule
 from learned_mapping.regal.searches.partition import Adjacency, partition
@@ -132,8 +132,18 @@ def depth_first(instance: Instance, placement: np.ndarray) -> Schedule:
 
 def list_scheduler(instance: Instance) -> Schedule:
     """Critical-path list scheduling for running time; the least growth of the peak, greedily, for
-    memory."""
-    return _critical_path(instance) if instance.objective == "runtime" else _least_memory(instance)
+    memory, and where the other does not fit."""
+    if instance.objective == "memory":
+        return _least_memory(instance)
+    fast = _critical_path(instance)
+    if not instance.arrays.counts_memory or _fitness(instance, fast) < INFEASIBLE:
+        return fast
+    return min(fast, _least_memory(instance), key=lambda schedule: _fitness(instance, schedule))
+
+
+def _fitness(instance: Instance, schedule: Schedule) -> float:
+    simulation = instance.simulate(schedule)
+    return instance.fitness(simulation.makespan_s, simulation.peaks)
 
 
 def _critical_path(instance: Instance) -> Schedule:
@@ -174,9 +184,14 @@ def _critical_path(instance: Instance) -> Schedule:
 
 
 def one_device(instance: Instance) -> Schedule:
-    """Everything on the device that takes the least time for all of it; nothing is sent."""
-    fastest = int(instance.arrays.device_seconds.sum(axis=0).argmin())
-    return depth_first(instance, np.full(instance.graph.num_ops, fastest))
+    """Everything on the device that takes the least time for all of it, of those that have room
+    where memory counts; nothing is sent."""
+    seconds, n = instance.arrays.device_seconds.sum(axis=0), instance.graph.num_ops
+    best = depth_first(instance, np.full(n, seconds.argmin()))
+    if not instance.arrays.counts_memory or instance.objective == "memory":
+        return best
+    others = (depth_first(instance, np.full(n, d)) for d in np.argsort(seconds, kind="stable")[1:])
+    return min(best, *others, key=lambda schedule: _fitness(instance, schedule))
 
 
 def _least_memory(instance: Instance) -> Schedule:

@@ -1,16 +1,23 @@
 """Random search and local search over chromosomes, compiled, with the decoder BRKGA uses (REGAL,
 Section 3.2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
-from learned_mapping.regal.rules.decode import Workspace, device_of, fitness_of, make_workspace
+from learned_mapping.regal.rules.decode import (
+    Workspace,
+    device_of,
+    encode,
+    fitness_of,
+    make_workspace,
+)
 from learned_mapping.regal.rules.instance import Arrays, Instance
 from learned_mapping.regal.searches.brkga import MutantLaw, in_chunks, tables_of
+from learned_mapping.regal.searches.list_schedule import list_scheduler
 from learned_mapping.regal.searches.random_numbers import Tables, draw
 
 
@@ -187,3 +194,9 @@ def local_search(
 
     in_chunks(budget, fitness, climb)
     return chromosome
+
+
+def least_memory(instance: Instance) -> np.ndarray:
+    """[L] float64, the chromosome of the list scheduler's schedule for memory."""
+    memory = replace(instance, objective="memory")
+    return encode(memory, list_scheduler(memory))
