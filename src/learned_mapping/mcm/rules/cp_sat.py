@@ -81,12 +81,15 @@ class Rules:
         for u, v in group_pairs(graph):
             for c in range(1, chips):
                 self.model.add(self.at_least[u][c] == self.at_least[v][c])
-        for c in range(chips - 1):  # Eq. 3
-            used = new("")
+        self._used = [new("") for _ in range(chips - 1)]
+        for c, used in enumerate(self._used):  # Eq. 3
             self.model.add_bool_or([*(self.on[u][c] for u in range(n)), ~used])
             self.hurry()
             for u in range(n):
                 self.model.add_implication(self.at_least[u][c + 1], used)
+        # chips a < b -> whether an edge joins them, and whether a longer path does
+        self._direct: dict[tuple[int, int], Any] = {}
+        self._longer: dict[tuple[int, int], Any] = {}
         if strength == "general":
             self._triangle(edges)
 
@@ -95,6 +98,7 @@ class Rules:
         chips, new = self.chips, self.model.new_bool_var
         pairs = [(a, b) for a in range(chips) for b in range(a + 1, chips)]
         direct, longer = {p: new("") for p in pairs}, {p: new("") for p in pairs}
+        self._direct, self._longer = direct, longer
         for u, v in edges:
             for a, b in pairs:
                 self.model.add_bool_or([~self.on[u][a], ~self.on[v][b], direct[a, b]])
@@ -110,9 +114,24 @@ class Rules:
             raise LateError
 
     def hint(self, assignment: np.ndarray) -> None:
+        """Has the solver begin at a valid partition [N]: every variable's value there."""
+        hint, chips = self.model.add_hint, self.chips
         for u, chip in enumerate(assignment.tolist()):
-            for c in range(1, self.chips):
-                self.model.add_hint(self.at_least[u][c], int(chip >= c))
+            for c in range(chips):
+                hint(self.on[u][c], int(chip == c))
+                if c:
+                    hint(self.at_least[u][c], int(chip >= c))
+        for c, used in enumerate(self._used):
+            hint(used, int(assignment.max() > c))
+        first, second = assignment[self.graph.op_edges].T
+        joined = np.zeros((chips, chips), bool)
+        joined[first[first < second], second[first < second]] = True
+        longer = np.zeros_like(joined)
+        for _ in range(chips if self._direct else 0):
+            longer = joined @ (joined | longer)
+        for pair, direct in self._direct.items():
+            hint(direct, int(joined[pair]))
+            hint(self._longer[pair], int(longer[pair]))
 
     def solve(self, effort: float, seconds: float | None, seed: int) -> "CpSatOutcome":
         """Limits as in `fastest_partition`."""
@@ -165,6 +184,7 @@ def fastest_partition(
     seed: int = 0,
     start: np.ndarray | None = None,
     buffered: bool = False,
+    strength: str = "chain",
 ) -> CpSatOutcome:
     """The partition of least runtime; value and bound in seconds, to a billionth of the graph's
     total time.
@@ -179,8 +199,10 @@ def fastest_partition(
       seconds: limit in seconds instead, the making of the model included.
       start: a valid partition [N] to start from.
       buffered: whether what arrives or goes on takes its bytes once more all the time.
+      strength: ``general`` for Eq. 4 itself in place of the chain rule.
     """
-    outcome, unit = _solved(model, effort, seconds, seed, start, buffered=buffered)
+    more = {"buffered": buffered, "strength": strength}
+    outcome, unit = _solved(model, effort, seconds, seed, start, **more)
     # no chip adds up more times: off by no more
     rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)
     return outcome._replace(
@@ -210,12 +232,13 @@ def _solved(
     start: np.ndarray | None,
     of_bytes: bool = False,
     buffered: bool = False,
+    strength: str = "chain",
 ) -> tuple[CpSatOutcome, float]:
     """The solver's answer, and the seconds of its unit."""
     since = time.perf_counter()
     deadline = np.inf if seconds is None else since + seconds
     try:
-        rules, unit = _model_of(model, start, deadline, of_bytes, buffered)
+        rules, unit = _model_of(model, start, deadline, of_bytes, buffered, strength)
     except LateError:
         return CpSatOutcome(None, 0.0, 0.0, False), 1.0
     left = None
@@ -232,11 +255,12 @@ def _model_of(
     deadline: float,
     of_bytes: bool,
     buffered: bool,
+    strength: str,
 ) -> tuple[Rules, float]:
     """The rules with the slowest chip's time to be made least, and its unit in seconds, or with the
     fullest chip's bytes; raises `LateError`."""
     graph, chips = model.graph, model.package.chips
-    rules = Rules(graph, chips, "chain", deadline)
+    rules = Rules(graph, chips, strength, deadline)
     # no better partition sends a tensor that takes longer
     fits = start is not None and model.excess(start) <= 1.0
     most = model.runtime(start) if fits and start is not None else np.inf
@@ -250,6 +274,7 @@ def _model_of(
     scale = [[round(s / unit) for s in row] for row in times.tolist()]
     load = [[(scale[c][u], rules.on[u][c]) for u in range(graph.num_ops)] for c in range(chips)]
     leaves: dict[int, list[Any]] = {}  # tensor -> by link, whether it crosses
+    busy = [0] * chips  # by chip, its time where the solver begins
     for tensor in range(graph.num_tensors):
         seconds = float(model.tensor_seconds[tensor])
         sizes = [round(min(seconds * k / unit, 2 * UNITS)) for k in factor]
@@ -265,6 +290,11 @@ def _model_of(
             for consumer in consumers:
                 rules.model.add_bool_or([~rules.at_least[consumer][link + 1], here, crosses])
             leaves[tensor].append(crosses)
+            if start is not None:
+                sent_here = bool(start[producer] <= link < start[consumers].max())
+                rules.model.add_hint(crosses, int(sent_here))
+                busy[link] += sent_here * sizes[link]
+                busy[link + 1] += sent_here * sizes[link]
             load[link].append((sizes[link], crosses))
             load[link + 1].append((sizes[link], crosses))
     if start is not None:
@@ -283,6 +313,10 @@ def _model_of(
     slowest = rules.model.new_int_var(max(least), 2 * UNITS, "")
     for terms in load:
         rules.model.add(sum(weight * variable for weight, variable in terms) <= slowest)
+    if start is not None:
+        for u, chip in enumerate(start.tolist()):
+            busy[chip] += scale[chip][u]
+        rules.model.add_hint(slowest, max(busy))
     rules.model.minimize(slowest)
     return rules, unit
 

@@ -13,8 +13,10 @@ import numpy as np
 
 from learned_mapping.hardware.chip_memory import memory_arrays, memory_of
 from learned_mapping.hardware.chip_package import LEAST_S, MAX_NUMBER, ChipModel
-from learned_mapping.mcm.rules.cp_sat import MAX_TERMS, fastest_partition
+from learned_mapping.mcm.rules.cp_sat import fastest_partition
 
+MAX_TERMS = 100_000
+"""Ops times tensors times chips up to which CP-SAT plans, in a second or two."""
 LESS = 0.85
 """After a plan that did not run, where none that ran says otherwise: this share of its bytes."""
 EFFORT = 0.2
