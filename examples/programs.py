@@ -1,13 +1,13 @@
 """One policy for many programs, in one `jit`: proximal policy optimisation on the game in JAX.
 
-Programs of different sizes are padded to one shape (`mmap.env.padded`), so that games of all of
-them run side by side, and the policy learns from all at once. It is then judged on programs that it
-never saw, beside the rule that is tuned for each of them.
+Programs are padded to one shape (`mmap.env.padded`), so that games of all run side by side. The
+policy is then judged on programs that it never saw, beside a rule that is tuned for each.
 
-    python programs.py --updates 60
+    python programs.py --updates 25
 """
 
 import argparse
+from functools import partial
 
 import haiku as hk
 import jax
@@ -22,11 +22,10 @@ from learned_mapping.mmap.rules.state import program_arrays
 
 env = lm.mmap.env
 GAMES, STEPS, EPOCHS, BATCHES = 32, 128, 4, 4  # games side by side, moves of each in an update
-RATE, CLIP, ENTROPY, TRACE = 5e-4, 0.2, 0.005, 0.95
-GAMMA = 0.98  # a move is judged by what the next hundred earn
-SHARP = 2.0  # how much surer the policy is when it is judged
-COPYING = 1.0  # what the untrained odds of a copy are below those of a placement without
-MOST = 500  # buffers of a program that is trained on
+RATE, CLIP, ENTROPY, TRACE, GAMMA = 5e-4, 0.2, 0.005, 0.95, 0.98
+SHARP = 4.0  # how much surer the policy is when it is judged
+LOW, HIGH = (-3.0, 0.0, 0.0), (2.0, 3.0, 1.0)  # price of a placement, of a copy on top; foresight
+MOST = 500  # buffers of a program
 
 
 def network(seen, odds):
@@ -39,11 +38,12 @@ def network(seen, odds):
 
 policy = hk.without_apply_rng(hk.transform(network))
 optimiser = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(RATE))
-decide, observe = jax.vmap(env.decide), jax.vmap(env.observe)
+decide, observe, begun = map(jax.vmap, (env.decide, env.observe, jnp.where))
 
 
 def beginning(programs):
-    """(program, tables, first states, possible seconds, later benefits) of a game of each."""
+    """(program, tables, first states, possible seconds, later benefits, prices) of a game of each.
+    Games of one program differ in the prices [G, 3] that they are played at."""
     program = env.padded([env.env_program(program) for program in programs])
     tables = env.padded([env.observation_tables(program) for program in programs])
     slots = max(map(env.capacity_for, programs))
@@ -53,27 +53,32 @@ def beginning(programs):
     later_s = np.zeros((len(programs), program.size.shape[1]))
     for row, one in zip(later_s, programs):
         row[: one.num_buffers] = program_arrays(one).buffers["benefit_left_s"]
-    return program, tables, fresh, possible_s, jnp.asarray(later_s)
+    spread = np.arange(len(programs))[:, None] * np.array([0.8192, 0.6711, 0.5498]) % 1  # evenly
+    spread[:, 2] = spread[:, 2].round()
+    prices = np.array(LOW) + spread * (np.array(HIGH) - LOW)
+    return program, tables, fresh, possible_s, jnp.asarray(later_s), jnp.asarray(prices)
 
 
 def rule_of(game, states):
     """[G, 3] logits of the rule that an untrained policy follows: what a tensor saves, now and
-    later, over the bytes and steps that it takes."""
-    program, tables, _, _, later_s = game
+    later, over the bytes and steps that it takes, against the prices of the game."""
+    program, tables, _, _, later_s, prices = game
     position, rows = states.position, jnp.arange(len(later_s))
     b = jnp.minimum(position.cursor, later_s.shape[1] - 1)
     size = program.size[rows, b] / program.fast_bytes
     area = size[:, None] * jnp.maximum(position.end - position.start + 1, 0)
-    saving_s = jnp.maximum(position.reward_s, 0.0) + jnp.maximum(later_s[rows, b], 0.0)[:, None]
+    later_s = prices[:, 2] * jnp.maximum(later_s[rows, b], 0.0)
+    saving_s = jnp.maximum(position.reward_s, 0.0) + later_s[:, None]
     benefit = saving_s * tables.reward_scale[:, None]
     density = jnp.log(jnp.maximum(benefit, 1e-9) / jnp.maximum(area, 1e-6))
-    odds = density.at[:, 0].add(-COPYING).at[:, 2].set(0.0)
+    odds = (density - prices[:, :1]).at[:, 0].add(-prices[:, 1]).at[:, 2].set(0.0)
     return jnp.clip(odds, -6.0, 6.0).astype(jnp.float32)
 
 
 def look(parameters, game, states):
     """Logits of the legal actions, values, and what they were made of."""
     legal, seen = states.position.legal, observe(*game[:2], states)[0]
+    seen = jnp.concatenate([seen, game[5].astype(jnp.float32)], axis=1)
     odds = rule_of(game, states)
     logits, values = policy.apply(parameters, seen, odds)
     return jnp.where(legal, logits, -1e9), values, (seen, odds, legal)
@@ -93,7 +98,7 @@ def loss(parameters, batch):
 
 def update(game, state):
     """One update; the state, the sum of the returns of the games that ended, and their number."""
-    program, _, fresh, possible_s, _ = game
+    program, _, fresh, possible_s, *_ = game
     parameters, memory, states, key = state
 
     def move(carry, _):
@@ -107,15 +112,11 @@ def update(game, state):
         rewards, over = (gain_s / possible_s).astype(jnp.float32), after.over
         share = jnp.where(over, after.position.saved_s / possible_s, 0.0)
 
-        def begun(new, old):
-            return jnp.where(over.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-
         row = (*parts, actions, laws, values, rewards, over, share)
-        return (jax.tree.map(begun, fresh, after), key), row
+        return (jax.tree.map(partial(begun, over), fresh, after), key), row
 
     (states, key), rows = jax.lax.scan(move, (states, key), None, STEPS)
     seen, odds, legal, actions, laws, values, rewards, over, share = rows
-    last = look(parameters, game, states)[1]
 
     def backwards(carry, row):
         advantage, following = carry
@@ -125,7 +126,8 @@ def update(game, state):
         return (advantage, value), advantage
 
     columns = (values, rewards, 1.0 - over.astype(jnp.float32))
-    _, advantages = jax.lax.scan(backwards, (jnp.zeros_like(last), last), columns, reverse=True)
+    last = (jnp.zeros(GAMES, jnp.float32), look(parameters, game, states)[1])
+    _, advantages = jax.lax.scan(backwards, last, columns, reverse=True)
     batch = (seen, odds, legal, actions, laws, advantages, advantages + values)
     batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), batch)
 
@@ -137,8 +139,8 @@ def update(game, state):
 
     key, *draws = jax.random.split(key, EPOCHS + 1)
     order = jnp.concatenate([jax.random.permutation(draw, len(batch[3])) for draw in draws])
-    order = order.reshape(EPOCHS * BATCHES, -1)
-    (parameters, memory), _ = jax.lax.scan(learn, (parameters, memory), order)
+    rows = order.reshape(EPOCHS * BATCHES, -1)
+    (parameters, memory), _ = jax.lax.scan(learn, (parameters, memory), rows)
     return (parameters, memory, states, key), (share.sum(), over.sum())
 
 
@@ -146,7 +148,7 @@ def train(programs, updates, seed=0):
     """Parameters after so many updates. Inside `env.exact`."""
     game = beginning([programs[i % len(programs)] for i in range(GAMES)])
     key, first = jax.random.split(jax.random.PRNGKey(seed))
-    parameters = policy.init(first, jnp.zeros(WIDTH), jnp.zeros(3))
+    parameters = policy.init(first, jnp.zeros(WIDTH + 3), jnp.zeros(3))
     state = parameters, optimiser.init(parameters), game[2], key
     step = jax.jit(update)
     for number in range(1, updates + 1):
@@ -185,15 +187,13 @@ def play(parameters, programs, games, seed=0):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--updates", type=int, default=60)
+    parser.add_argument("--updates", type=int, default=25)
     parser.add_argument("--programs", type=int, default=60, help="at most, of each half")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    seen, unseen = (instances("MMap", s, MOST)[: options.programs] for s in ("train", "test"))
     with env.exact():
-        seen, unseen = (instances("MMap", half, MOST) for half in ("train", "test"))
-        learned = train(seen[: options.programs], options.updates, options.seed)
-        unseen = unseen[: options.programs]
-        found = play(learned, unseen, 32)
+        found = play(train(seen, options.updates, options.seed), unseen, 32)
     rule = [lm.mmap.solve(program, "greedy-tuned").metrics["return"] for program in unseen]
     for program, own, tuned in zip(unseen, found, rule):
         print(f"{program.name}: {own:.3f}, greedy-tuned {tuned:.3f}")

@@ -440,6 +440,8 @@ EMPTY = {
 def test_nothing_to_decide_is_soon_decided(folder, capsys, method):
     """No buffers, or buffers that can only be dropped: nothing is compiled for that, and nothing
     fails."""
+    games = ("program.json", "--method", "random", "--samples", "1", "--out", "r.json")
+    assert run(capsys, "solve", "mmap", *games)[0] == 0  # what games are played with is compiled
     only_drop = copy.deepcopy(PROGRAM) | {"memory": {"fast_bytes": 1, "copy_bytes_per_s": 1.0}}
     for name, program in (("none", copy.deepcopy(PROGRAM) | EMPTY), ("drop", only_drop)):
         (folder / f"{name}.json").write_text(json.dumps(program))

@@ -1,15 +1,14 @@
 """An answer without a method: rules first, then an exact method, then searches, in the time there
 is; a bound beside it, and an early end at a proof."""
 
-import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.compiling import compiling
 from learned_mapping.errors import LearnedMappingError
 from learned_mapping.hardware.fitting import DoesNotFitError
 from learned_mapping.problem import RULE, Problem, Result, measured, warm_up
@@ -40,21 +39,38 @@ class Answer:
     proved: str = NONE
 
 
+LEAST = 0.25  # Of a clock's limit: what is left of it where reading a model took it all.
+
+
 def answer(
-    problem: Problem, task: Any, seconds: float, *, seed: int = 0, progress: Any = None
+    problem: Problem,
+    task: Any,
+    clock: Budget,
+    share: float = 1.0,
+    *,
+    seed: int = 0,
+    progress: Any = None,
 ) -> Answer:
-    """The best solution by the methods of `STEPS` in so many seconds, and what is proved of it."""
+    """The best solution by the methods of `STEPS`, and what is proved of it.
+
+    Args:
+      clock: whose seconds they take, but for those of compiling.
+      share: of what is left of them.
+    """
+    assert clock.limit_s is not None
+    seconds = share * max(clock.limit_s - clock.seconds, LEAST * clock.limit_s)
+    end = clock.seconds + seconds
     best: Result | None = None
     bound, chain = _bound(problem, task), None
-    since = time.perf_counter()
-    for name, share in _steps(problem, task):
-        left = seconds - (time.perf_counter() - since)
+    for name, part in _steps(problem, task):
         method = problem.method(name)
-        if method.kind != RULE and left <= 0.05 * seconds:
+        if method.kind != RULE and end - clock.seconds <= 0.05 * seconds:
             break
-        part = max(share * left, 0.05 * seconds)
+        with clock.uncounted(), suppress(LearnedMappingError):
+            warm_up(problem, task, method)
+        limit = max(part * (end - clock.seconds), 0.05 * seconds)
         samples = RULED if method.kind == RULE else None
-        budget = Budget(seconds=part, samples=samples, progress=progress)
+        budget = Budget(seconds=limit, samples=samples, cpu=clock.cpu, progress=progress)
         rng = np.random.default_rng(seed)
         run: Callable[..., Any] = method.run
         more: tuple[Any, ...] = ()
@@ -62,8 +78,6 @@ def answer(
         if best is not None and go_on and _judged(problem, task, best):
             run, more = go_on, ([best.solution],)
         try:
-            with compiling():
-                warm_up(problem, task, method)
             outcome = run(task, rng, budget, *more)
         except DoesNotFitError as error:
             least = float(error.least_bytes.max())

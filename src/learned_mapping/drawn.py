@@ -2,8 +2,8 @@
 imported when one does."""
 
 import copy
-import dataclasses
 import importlib
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
@@ -28,17 +28,17 @@ class Drawn:
             return None
 
 
+@dataclass(frozen=True, eq=False)
 class DrawnOn(Drawn):
     """A solution, a dataclass of numbers and arrays, which has a picture once it is known what it
     solves; equal to one of its kind with the same content."""
 
     _instance = None
-    __hash__ = None
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        names = [field.name for field in dataclasses.fields(self)]
+        names = [field.name for field in fields(self)]
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     def on(self, *instance: Any) -> Self:

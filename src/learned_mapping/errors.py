@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Mapping, Set
 from difflib import get_close_matches
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeGuard
 
 MAX_SHOWN = 1000
 """Characters of a message's part that are shown: names and paths come from strangers and may be
@@ -84,7 +84,7 @@ def expect_sequence(value: Any, source: object, field: str) -> None:
         ) from None
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is an integer of Python or NumPy, and no truth value."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
@@ -99,7 +99,7 @@ def expect_whole(value: Any, source: object, field: str, low: int, high: int) ->
     return int(value)
 
 
-def expect_choice(value: object, options: Iterable[str], source: str, field: str = "") -> None:
+def expect_choice(value: object, options: Iterable[str], source: object, field: str = "") -> None:
     """Raises `InputError` unless a value is one of these words."""
     if not isinstance(value, str) or value not in options:
         raise InputError(source, field, f"{told(value)} is none of {', '.join(options)}")
@@ -118,7 +118,7 @@ def real(value: Any, source: object, field: str) -> float:
     """A number of Python, NumPy or JAX as a float, a traced one as it is; raises `InputError` for
     all else, such as text, truth values, what a mask hides and integers beyond a float."""
     if is_traced(value):
-        return value  # type: ignore[no-any-return]
+        return value
     try:
         is_truth = isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool"
         if is_truth or isinstance(value, str | bytes) or hasattr(value, "mask"):

@@ -85,8 +85,10 @@ def build_folder() -> Path:
     """Whatever can be made again: ``LEARNED_MAPPING_BUILD``, ``build/`` of the checkout, or the
     user's cache."""
     chosen, folder = os.environ.get("LEARNED_MAPPING_BUILD"), checkout()
-    if chosen or folder:
-        return Path(chosen or folder / "build")
+    if chosen:
+        return Path(chosen)
+    if folder:
+        return folder / "build"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "learned-mapping"
 
 

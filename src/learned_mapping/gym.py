@@ -15,6 +15,7 @@ reset asks for the next; where it is None, the first of `instances`. ``reset(opt
 Rewards have no unit: they are shares or ratios, stated below.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, ClassVar
@@ -34,11 +35,12 @@ from learned_mapping.mcm.draw import picture as draw_partition
 from learned_mapping.mcm.env import Domains, PartitionEnv
 from learned_mapping.mcm.methods import PROBLEM as PARTITIONING
 from learned_mapping.mcm.methods import Task
-from learned_mapping.mcm.partition import make_partition
+from learned_mapping.mcm.partition import Partition, make_partition
 from learned_mapping.mcm.searches.moves import POWER
 from learned_mapping.mmap import bench
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.draw import picture as draw_mapping
+from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.methods import PROBLEM as MAPPING
 from learned_mapping.mmap.observation import WIDTH
 from learned_mapping.mmap.rules.play import Game, mapping_of
@@ -53,6 +55,7 @@ from learned_mapping.regal.draw import picture as draw_schedule
 from learned_mapping.regal.methods import floor
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
+from learned_mapping.regal.schedule import Schedule
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.proposals import law_of
 
@@ -93,7 +96,7 @@ def instances(kind: str, split: str = TRAIN, most: int = 1000) -> tuple[Any, ...
 class _Mapping(gymnasium.Env):
     """A solution at the end of an episode, its picture, and the instances: what all share."""
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 1}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 1}
     kind: ClassVar[str]
     solution: DrawnOn | None = None
 
@@ -103,8 +106,8 @@ class _Mapping(gymnasium.Env):
         if instance is None:
             instance = instances(self.kind)[0]
         several = instance if isinstance(instance, list | tuple | Iterator) else (instance,)
-        tasks = map(self._task_of, several)
-        self._first = next(tasks, None)
+        tasks: Iterator[Any] = map(self._task_of, several)
+        self._first: Any = next(tasks, None)
         if self._first is None:
             raise InputError("instance", "", "expected at least one, got none")
         tasks = chain((self._first,), tasks)
@@ -169,10 +172,10 @@ class _Mapping(gymnasium.Env):
 
 def _checked(space: Space, action: Any) -> np.ndarray:
     """An action as its space has it; raises `InputError` where it is none of it."""
-    array = plain_array(action, "action", "")
-    if array.dtype.kind in "iu" and array.size == np.prod(space.shape, dtype=int):
-        array = array.reshape(space.shape)
-        if space.contains(array.astype(space.dtype) if space.shape else int(array)):
+    array, shape = plain_array(action, "action", ""), space.shape or ()
+    if array.dtype.kind in "iu" and array.size == math.prod(shape):
+        array = array.reshape(shape)
+        if space.contains(array.astype(space.dtype) if shape else int(array)):
             return array
     raise InputError("action", "", f"expected one of {space}, got {told(action)}")
 
@@ -212,6 +215,7 @@ class MMap(_Stepwise):
     """
 
     kind = "MMap"
+    solution: Mapping | None
 
     def __init__(self, instance: Any = None, legal: str = STRICT, render_mode: str | None = None):
         super().__init__(instance, legal, render_mode)
@@ -263,7 +267,7 @@ class MMap(_Stepwise):
         info = {"action_mask": self.action_masks(), "return": self._return}
         return self._ready.vector[0, :WIDTH].astype(np.float32), info
 
-    def _mapping(self) -> DrawnOn:
+    def _mapping(self) -> Mapping:
         game = Game(self.task)
         game.play_actions(self._ready.played(0))
         return mapping_of(self.task, game.played()).on(self.task)
@@ -276,6 +280,9 @@ class _Chips(_Mapping):
     """A graph on a package of chips, and the picture of a partition."""
 
     kind = "Chips"
+    solution: Partition | None
+    _chips: int
+    _package: ChipPackage | None
 
     def _task_of(self, instance: Any) -> Task:
         task = PARTITIONING.task(instance, self._chips, self._package)
@@ -309,6 +316,8 @@ class ChipsByOp(_Chips, _Stepwise):
 
     ``ops`` and ``edges`` are the sizes padded to, where graphs come from an iterator.
     """
+
+    action_space: Discrete
 
     def __init__(
         self,
@@ -433,6 +442,8 @@ class _OneStep(_Mapping):
     """An episode of one step: the same observation before and after it. What is padded to ``ops``
     operations shows zeros there, and ignores what an action says of them."""
 
+    observation_space: Box
+
     def _spaces(self, ops: int | None, width: int, choices: int, entries: int) -> None:
         self._ops = self._most(lambda task: self._graph(task).num_ops, ops, "ops")
         self.observation_space = Box(-np.inf, np.inf, (self._ops * width,), np.float32)
@@ -513,6 +524,7 @@ class Regal(_OneStep):
     """
 
     kind = "Regal"
+    solution: Schedule | None
 
     def __init__(
         self,
@@ -565,10 +577,11 @@ def _fits(name: str, count: int, most: int, what: str) -> None:
         raise InputError("instance", name, fault)
 
 
-for _id, _kind in {
+_KINDS: dict[str, Callable[..., gymnasium.Env]] = {
     "MMap-v0": MMap,
     "Chips-v0": Chips,
     "Chips-v1": ChipsByOp,
     "Regal-v0": Regal,
-}.items():
+}
+for _id, _kind in _KINDS.items():
     gymnasium.register(f"learned_mapping/{_id}", entry_point=_kind)

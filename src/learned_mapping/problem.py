@@ -145,17 +145,21 @@ class Problem(ABC):
         """The independent judge; lists so many violations of each rule, all where None."""
 
     @abstractmethod
-    def read_solution(self, path: str, instance: Any) -> Any:
+    def read_solution(self, path: str, instance: Any, /) -> Any:
         """A solution from its file."""
 
     @abstractmethod
-    def to_json(self, solution: Any, instance: Any) -> dict[str, Any]:
+    def to_json(self, solution: Any, instance: Any, /) -> dict[str, Any]:
         """The JSON object of a solution's file."""
 
     def network_of(self, task: Any, method: str) -> Path | None:
         """The file of the network that a method would ask; None for a method that asks none, or has
         none."""
         return None
+
+    def instead_of_optimum(self, task: Any) -> str:
+        """The method for a task whose optimum is out of reach."""
+        raise NotImplementedError
 
     def users(self, option: str) -> tuple[str, ...] | None:
         """The methods that an option is for; None where it is for all."""

@@ -7,6 +7,7 @@ import warnings
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 
 from learned_mapping.errors import shown
 
@@ -15,7 +16,7 @@ PHONE_INCHES = 3.6  # Width at which a figure's text can be read on a phone with
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#595959")
 INK, GRID, PAPER = "#222222", "#DDDDDD", "#FFFFFF"
 
-_SETTINGS = {
+_SETTINGS = mpl.RcParams({
     "figure.dpi": 100,
     "savefig.dpi": 200,
     "savefig.bbox": "tight",
@@ -42,8 +43,8 @@ _SETTINGS = {
     "lines.linewidth": 1.8,
     "legend.frameon": False,
     "figure.constrained_layout.use": True,
-    "axes.prop_cycle": mpl.cycler(color=PALETTE),
-}
+    "axes.prop_cycle": cycler(color=PALETTE),
+})  # fmt: skip
 
 
 class Picture(Figure):

@@ -9,7 +9,7 @@ from learned_mapping.mcm.silicon import PROBLEM
 from learned_mapping.programs.json_io import read_json
 from learned_mapping_companion.artifact import PROFILES, TABLE, find_artifact
 from learned_mapping_companion.figures.mcm import broken_example
-from learned_mapping_companion.mcm import classical, cp_sat, graphs
+from learned_mapping_companion.mcm import classical, cp_sat, eq_4, graphs
 from learned_mapping_companion.mcm import silicon as mcm_silicon
 from learned_mapping_companion.mcm.graphs import load_graph
 from learned_mapping_companion.runs import task_of
@@ -26,7 +26,7 @@ def test_plans_ask_for_what_exists(name):
     artifact = find_artifact(name)
     known = {*PROBLEM.methods(), *classical.ENGINES, *classical.constraints.EXAMPLE_PARTITIONS}
     known |= {*mcm_silicon.RULES, *mcm_silicon.SEARCHES, *mcm_silicon.SAMPLERS, "tied-with-optimum"}
-    known |= set(classical.UNSOLVED.values())
+    known |= {*classical.UNSOLVED.values(), eq_4.METHOD}
     repairs = (cp_sat.ENGINE, "cp-sat", cp_sat.EQ_4)
     known |= {
         cp_sat.ENGINE,

@@ -416,6 +416,16 @@ WHOLE["scan_unrolled"] = (
     lambda x: lax.scan(lambda c, a: (c * a, c), jnp.ones(128), x, unroll=4),
     [E],
 )
+WHOLE["scan_unrolled_in_parts"] = (
+    lambda x: lax.scan(
+        lambda c, a: (c * a, a + c[0]), jnp.ones((8, 64)), x, reverse=True, unroll=5
+    ),
+    [array(37, 64)],
+)
+WHOLE["scan_unrolled_whole"] = (
+    lambda x: lax.scan(lambda c, a: (c + a.sum(), a * c), 0.0, x, unroll=True),
+    [array(6, 64)],
+)
 WHOLE["switch_of_vmap"] = (
     jax.vmap(lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, jnp.tanh], x)),
     [array(64, dtype=jnp.int32), E],

@@ -6,7 +6,6 @@ import io
 import json
 import pickle
 import random
-import struct
 import zipfile
 
 import jax
@@ -15,6 +14,7 @@ import pytest
 from learned_mapping_builders import zoo
 
 from cli_files import GRAPH, refusal
+from damaged_models import exported
 from learned_mapping.cli import main
 from learned_mapping.errors import InputError
 from learned_mapping.programs import recognition
@@ -29,13 +29,6 @@ from learned_mapping.programs.wire import without_numbers
 
 def array(*shape, dtype=jnp.float32):
     return jax.ShapeDtypeStruct(shape, dtype)
-
-
-def exported(module):
-    """The least FlatBuffer that holds a module where `jax.export` puts it: a table of fourteen
-    fields, all but the last absent."""
-    fields = struct.pack("<HH14H", 32, 8, *[0] * 13, 4)
-    return struct.pack("<I", 36) + fields + struct.pack("<iII", 32, 4, len(module)) + module
 
 
 def classifier(words, table, weight, bias, scale, head):

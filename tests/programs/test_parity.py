@@ -11,13 +11,7 @@ from learned_mapping.programs.trace import models
 from learned_mapping.programs.trace.graph import trace
 from programs.parity_cases import RULES, WHOLE
 
-PLATFORMS = ("cpu", "tpu", "cuda")
-EVERY = ("text", *PLATFORMS)
 DIFFERENT = {
-    "scan_unrolled": (EVERY, "the writer shapes sequences into blocks of the rounds it unrolls"),
-    **dict.fromkeys(
-        ("sin_complex", "cos_complex"), (EVERY, "written in real functions of both parts")
-    ),
     "conv_complex": (("text", "cpu", "cuda"), "three products of real numbers instead of four"),
 }
 """Function -> the doors by which it differs, and why."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.auto import ALL, CHAIN, NONE, Answer, answer, cost_of
+from learned_mapping.budget import Budget
 from learned_mapping.cli.output import (
     check_out,
     guessed_parameters,
@@ -37,6 +38,10 @@ from learned_mapping.programs.json_io import check_writable, write_bytes, write_
 PAPERS = {"throughput": "mcm", "latency": "regal", "fast-memory": "mmap"}
 SECONDS = 30.0
 FITS, DOES_NOT, NOTHING, NOT_ASKED = "fits", "does-not-fit", "nothing-found", "not-asked"
+WEIGHTLESS = (
+    "no argument is taken for weights: a function says which are, (function, args, (0,)), a file by"
+    " `lmap trace --parameters`"
+)
 FAR = 0.1  # From this share above a bound on, the bound is said to be far.
 MANY = 0.05
 """Share of the FLOP in ops of unknown cost from which times are no estimate."""
@@ -67,7 +72,7 @@ class Case:
     Args:
       graph: as it was read.
       machine: where it runs.
-      seconds: for each problem.
+      clock: of all problems together, since before the graph was read.
       pictures: whether to draw what is found.
       out: folder of solutions, or None.
     """
@@ -76,11 +81,11 @@ class Case:
         self,
         graph: ComputationGraph,
         machine: Machine,
-        seconds: float,
+        clock: Budget,
         pictures: bool,
         out: str | None,
     ):
-        self.whole, self.machine, self.seconds, self.pictures = graph, machine, seconds, pictures
+        self.whole, self.machine, self.clock, self.pictures = graph, machine, clock, pictures
         self.graph, self.out, self.notes = graph, out, []
         try:
             from learned_mapping.programs.trace.fused import fused_graph
@@ -89,6 +94,10 @@ class Case:
             self.notes.append(f"{self.graph.num_ops:,} instructions once its ops are fused")
         except InputError as error:
             self.notes.append(f"{error.field} {error.fault}")
+        if graph.op_seconds is not None:
+            self.notes.append("the file says the time of each op: the same on every device")
+        elif not graph.op_weight_bytes.any():
+            self.notes.append(WEIGHTLESS)
         if machine.source:
             self.notes.append(f"the machine: {shown(machine.source, 900)}")
         self.peak = int(chip_memory(self.graph, [0] * self.graph.num_ops, 1)[0])
@@ -118,12 +127,21 @@ class Case:
             seconds, ALL, *held,
         )  # fmt: skip
 
-    def solved(self, name: str, **hardware: Any) -> tuple[Any, Any, Answer]:
-        """The problem, the task and what is known of it; raises as `Problem.task` does."""
+    def not_asked(self, name: str) -> str:
+        """Why a problem is none on this machine; empty where it is one."""
+        if name == "latency" and len(self.alone) > MAX_DEVICES:
+            return f"schedules are for at most {MAX_DEVICES} devices"
+        if name == "fast-memory" and self.machine.devices[0].fast_memory is None:
+            return "no device has one that a program fills itself (a cache is none)"
+        return ""
+
+    def solved(self, name: str, share: float, **hardware: Any) -> tuple[Any, Any, Answer]:
+        """The problem, the task and what is known of it after this share of the time that is left;
+        raises as `Problem.task` does."""
         paper = problem(PAPERS[name])
         task = paper.task(self.whole if name == "fast-memory" else self.graph, **hardware)
-        with search_progress(name, self.seconds, None) as progress:
-            return paper, task, answer(paper, task, self.seconds, progress=progress)
+        with search_progress(name, self.clock.limit_s, None) as progress:
+            return paper, task, answer(paper, task, self.clock, share, progress=progress)
 
     def kept(self, paper: Any, found: Answer, instance: Any) -> str | None:
         """The file of a solution, which `lmap check` judges."""
@@ -148,14 +166,14 @@ class Case:
         except InputError:  # too much for a picture
             return ""
 
-    def throughput(self) -> Row:
+    def throughput(self, share: float) -> Row:
         """Whole copies, one on each device that has room, or a partition."""
         package = package_of(self.machine)
         if package.chips > 2 and self.machine.links.topology != "row":
             self.notes.append("a partition sends from each device to the next alone")
         copies = sum(1 / max(s, 1e-30) for s, fits in zip(self.alone, self.room) if fits)
         count = sum(self.room)
-        paper, task, found = self.solved("throughput", package=package, memory=True)
+        paper, task, found = self.solved("throughput", share, package=package, memory=True)
         kept = self.kept(paper, found, self.graph)
         memory = tuple(float(b) for b in package.each("sram_bytes"))
         rate = 0.0 if found.result is None else found.result.metrics["throughput"]
@@ -170,8 +188,9 @@ class Case:
             parts = 0 if found.result is None else found.result.solution.chips_used
             text += f" (one of {parts} parts: {_rate(rate)})" * (parts > 1)
             peaks = tuple(self.peak if fits else 0 for fits in self.room)
+            most = max(limit or 0.0, copies)  # a single op takes longer in parts than in copies
             return Row(
-                "throughput", FITS, text, copies, "runs/s", "whole copies", limit,
+                "throughput", FITS, text, copies, "runs/s", "whole copies", most,
                 ALL if best else NONE, peaks, memory, out=kept,
             )  # fmt: skip
         assert found.result is not None
@@ -187,14 +206,11 @@ class Case:
             memory, out=kept, picture=self.drawn("mcm", self.graph, found.result.solution, package),
         )  # fmt: skip
 
-    def latency(self) -> Row:
+    def latency(self, share: float) -> Row:
         """A schedule of one run over the devices."""
-        if len(self.alone) > MAX_DEVICES:
-            text = f"schedules are for at most {MAX_DEVICES} devices"
-            return Row("latency", NOT_ASKED, text)
         machine = devices_of(self.machine)
         memory = tuple(float(b) for b in machine.each("memory_bytes"))
-        paper, task, found = self.solved("latency", machine=machine)
+        paper, task, found = self.solved("latency", share, machine=machine)
         if found.result is None:
             return _refused("latency", "s", found, memory)
         schedule, seconds = found.result.solution, found.result.metrics["makespan_s"]
@@ -208,7 +224,8 @@ class Case:
             text += "; every split found costs more in transfers than it saves" * (len(memory) > 1)
         else:
             bytes_sent = int(self.graph.tensor_bytes[sent].sum())
-            text += f" ({len(sent):,} transfers, {size(bytes_sent)})"
+            plural = "s" if len(sent) > 1 else ""
+            text += f" ({len(sent):,} transfer{plural}, {size(bytes_sent)})"
             if fastest is not None:
                 text += f", {100 - 100 * seconds / fastest:.2g}% below one device"
         text += f"; {self._apart(task, found)}"
@@ -218,14 +235,10 @@ class Case:
             memory, out=self.kept(paper, found, self.graph), picture=picture,
         )  # fmt: skip
 
-    def fast_memory(self) -> Row:
+    def fast_memory(self, share: float) -> Row:
         """What a mapping of the first device's fast memory saves."""
-        try:
-            hierarchy = hierarchy_of(self.machine)
-        except InputError:
-            text = "no device has one that a program fills itself (a cache is none)"
-            return Row("fast-memory", NOT_ASKED, text)
-        paper, task, found = self.solved("fast-memory", machine=hierarchy)
+        hierarchy = hierarchy_of(self.machine)
+        paper, task, found = self.solved("fast-memory", share, machine=hierarchy)
         if found.result is None:
             return _refused("fast-memory", "of what could be saved", found, ())
         value = found.result.metrics["return"]
@@ -253,7 +266,7 @@ class Case:
 
 def _refused(name: str, unit: str, found: Answer, memory: tuple[float, ...]) -> Row:
     """A row without a solution."""
-    least = {"least_memory_bytes": found.least_bytes, "memory_bytes": memory}
+    least: dict[str, Any] = {"least_memory_bytes": found.least_bytes, "memory_bytes": memory}
     if found.refusal:
         return Row(name, DOES_NOT, found.refusal, unit=unit, **least)
     text = "nothing found that fits; no proof that nothing does"
@@ -317,11 +330,11 @@ def map_model(options: Any) -> int:
     page = None if options.html is None else check_out(options.html, (".html",), [options.model])
     if options.out is not None:
         check_writable(options.out)
+    clock = Budget(seconds=options.seconds or SECONDS)
     machine = read_machine(options.machine)
     graph = read_graph_file(options.model)
     asked = list(PAPERS) if options.problem in (None, "all") else [options.problem]
-    seconds = (options.seconds or SECONDS) / len(asked)
-    case = Case(graph, machine, seconds, page is not None, options.out)
+    case = Case(graph, machine, clock, page is not None, options.out)
     head = [
         f"{shown(graph.name)}: {graph.num_ops:,} ops, {graph.op_flop.sum():.3g} FLOP,"
         f" {size(int(graph.op_weight_bytes.sum()))} of weights",
@@ -335,8 +348,10 @@ def map_model(options: Any) -> int:
     rows = [case.one_device()]
     if not options.json:
         print("\n".join([*head, _line(rows[0])]), flush=True)
+    waiting = sum(not case.not_asked(name) for name in asked)
     for name in asked:
-        row = _asked(case, name)
+        row = _asked(case, name, 1 / max(waiting, 1))
+        waiting -= row.verdict != NOT_ASKED
         rows.append(row)
         if not options.json:
             print(_line(row), flush=True)
@@ -349,13 +364,17 @@ def map_model(options: Any) -> int:
     return report(options, _json(case, rows, share), text, any(row.verdict == FITS for row in rows))
 
 
-def _asked(case: Case, name: str) -> Row:
+def _asked(case: Case, name: str, share: float) -> Row:
+    """The row of a problem, which takes this share of the time that is left."""
+    if why := case.not_asked(name):
+        return Row(name, NOT_ASKED, why)
+    asked = {
+        "throughput": case.throughput,
+        "latency": case.latency,
+        "fast-memory": case.fast_memory,
+    }
     try:
-        return {
-            "throughput": case.throughput,
-            "latency": case.latency,
-            "fast-memory": case.fast_memory,
-        }[name]()
+        return asked[name](share)
     except DoesNotFitError as error:
         least = float(error.least_bytes.max())
         return Row(name, DOES_NOT, str(error).partition(": ")[2], least_memory_bytes=least)

@@ -37,7 +37,9 @@ def _list(options: Any) -> int:
     if options.what:
         raise InputError("bench list", "", f"takes no {options.what[0]!r}")
     known = standings().values()
-    lines = [("PROGRAM", "BUFFERS", "BEST", "BOUND", "LATENCY MS", "A GAME", "BY", "SINCE")]
+    lines: list[tuple[str, ...]] = [
+        ("PROGRAM", "BUFFERS", "BEST", "BOUND", "LATENCY MS", "A GAME", "BY", "SINCE")
+    ]
     for row in known:
         numbers = (f"{row.buffers:,}", *_digits(row.best, row.bound), f"{1e3 * row.latency_s:.4f}")
         lines.append((row.program, *numbers, "yes" if row.game else "no", row.by, row.date))
@@ -77,9 +79,10 @@ def _run(options: Any) -> int:
             progress(number, len(chosen))
     rows = [standings[name] for name in chosen]
     means = [_mean_of(method, scores[method], rows) for method in methods]
-    answer = [_table_of_one(*scores.values(), rows) if len(methods) == 1 else _table(scores, rows)]
+    first = scores[methods[0]]
+    answer = [_table_of_one(first, rows) if len(methods) == 1 else _table(scores, rows)]
     answer += [_sentence(mean, own, len(methods) > 1) for mean in means]
-    better = [s for s, row in zip(scores[methods[0]], rows) if s.value > row.best + room.SAME]
+    better = [s for s, row in zip(first, rows) if s.value > row.best + room.SAME]
     if better and out is not None and not own:
         files = " ".join(str(out / f"{s.program}{room.MAPPING}") for s in better)
         answer.append(f"above the best known: lmap bench submit {files}")

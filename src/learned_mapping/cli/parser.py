@@ -164,7 +164,7 @@ def names(text: str) -> tuple[str, ...]:
     return parts
 
 
-TYPES = {"integer": integer, "positive": positive, "names": lambda: names}
+TYPES: dict[str, Callable] = {"integer": integer, "positive": positive, "names": lambda: names}
 
 
 GROUP = "learned_mapping.commands"
@@ -250,12 +250,8 @@ def make_parser() -> argparse.ArgumentParser:
             gone = {"action": _Retired, "nargs": "?", "const": instead, "help": argparse.SUPPRESS}
             command.add_argument(flag, **gone)
     for name in [name for name in FROM_CHECKOUT if name not in specs]:
-        about = {
-            "help": f"{FROM_CHECKOUT[name]}; needs a checkout",
-            "add_help": False,
-            "prefix_chars": "\0",
-        }
-        command = commands.add_parser(name, **about)
+        help = f"{FROM_CHECKOUT[name]}; needs a checkout"
+        command = commands.add_parser(name, help=help, add_help=False, prefix_chars="\0")
         command.add_argument("rest", nargs=argparse.REMAINDER)
         command.set_defaults(run=_refused(name))
     return parser

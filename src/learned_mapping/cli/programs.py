@@ -1,5 +1,6 @@
 """``lmap trace``: a graph or a program from a function of the user's own."""
 
+import os
 import re
 import sys
 from contextlib import redirect_stdout
@@ -91,6 +92,8 @@ def _of_file(
     from learned_mapping.programs.trace.models import read_model
 
     _refuse(options, "check")
+    if not os.path.lexists(options.function):
+        raise InputError(options.function, "", "no such file, nor a MODULE:FUNCTION")
     shapes = []
     if options.arg:
         from learned_mapping.programs.trace.user_function import parse_argument

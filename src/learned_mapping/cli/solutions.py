@@ -62,6 +62,8 @@ OPTIONS = {
     ),
 }
 """Options of each paper's problem; an option of another paper is refused."""
+KEPT = ("unknown_ops", "guessed_parameters")
+"""What an instance's metadata tell that its solution's file keeps."""
 UNSEEN = ("size", "device", "fold", "fused", "hardware")
 """Options that no task takes."""
 RETIRED = {"mcm": ("package",), "regal": ("memory_gib",)}
@@ -86,7 +88,7 @@ def _room(options: Any) -> str:
 
 def _given(options: Any) -> dict[str, Any]:
     """The options on the task that were given, by name; a machine as it is read."""
-    values = {
+    values: dict[str, Any] = {
         name: getattr(options, name, None)
         for name in OPTIONS[options.paper]
         if name not in ("fold", "fused", "hardware")
@@ -127,8 +129,9 @@ def _read(paper: str, path: str, given: Mapping[str, Any]) -> Any:
     if paper != "mmap" or "machine" not in given:
         return problem(paper).read(path)
     from learned_mapping.hardware.machine import hierarchy_of
+    from learned_mapping.mmap.methods import PROBLEM
 
-    return problem(paper).read(path, hierarchy_of(given["machine"]))
+    return PROBLEM.read(path, hierarchy_of(given["machine"]))
 
 
 def _folded(graph: Any) -> Any:
@@ -233,7 +236,8 @@ def solve(options: Any) -> int:
             _by_whom(paper, method, result),
             f"network {asked}{paper.use_of(method)}" if asked else "",
         ]
-        lines += [_beside(name, cost, value, other) for name, other in others.items()]
+        if value is not None:
+            lines += [_beside(name, cost, value, other) for name, other in others.items()]
         lines += [*paper.hints(task, result.solution), _proved(gap, chain_gap)]
         print("\n".join(filter(None, lines)), end="\n" if any(lines) else "")
     if interrupted:
@@ -257,13 +261,14 @@ def _by_auto(paper: Problem, task: Any, options: Any, progress: Any) -> tuple[st
     """The best of what rules, an exact method and searches find, and by which; its metrics have the
     bound."""
     from learned_mapping.auto import answer
+    from learned_mapping.budget import Budget
 
     seconds, since = options.seconds or AUTO_SECONDS, time.perf_counter()
-    found = answer(paper, task, seconds, seed=options.seed, progress=progress)
+    found = answer(paper, task, Budget(seconds=seconds), seed=options.seed, progress=progress)
     if found.result is None:
         fault = found.refusal or "nothing found that fits; no proof that nothing does"
         raise LearnedMappingError(f"{options.instance}: {fault}")
-    metrics = found.result.metrics
+    metrics: dict[str, Any] = found.result.metrics
     if paper.name != "mmap":
         metrics = {"bound_s": found.bound} | metrics
     spent = time.perf_counter() - since
@@ -392,7 +397,7 @@ def _origin(
         "seed": options.seed,
         "samples": result.samples,
     }
-    facts = {fact: instance.metadata.get(fact) for fact in ("unknown_ops", "guessed_parameters")}
+    facts = {fact: instance.metadata.get(fact) for fact in KEPT}
     facts |= {"network": file}
     return origin | {"options": settings} | {fact: told for fact, told in facts.items() if told}
 
@@ -608,6 +613,8 @@ def _named_files(command: str, arguments: list[str]) -> tuple[str, list[str]]:
     files = arguments[1:] if named else arguments
     if not 1 <= len(files) <= 2:
         raise InputError(command, "", f"expected [{'|'.join(OPTIONS)}] INSTANCE [SOLUTION]")
+    if not is_function(files[0]):
+        read_head(files[0])  # an instance that is not there is told before its solution
     return (
         arguments[0] if named else _paper_of_files(files[0], files[1] if len(files) == 2 else None)
     ), files
@@ -662,14 +669,14 @@ def judged_options(path: str) -> dict[str, Any]:
     if not isinstance(node.value, dict) or "made" not in node.value:
         return {}
     origin = Node(node.value["made"], path, "made").object(
-        ("method", "by", "seed", "samples", "options"), ("network", "unknown_ops")
+        ("method", "by", "seed", "samples", "options"), ("network", *KEPT)
     )
     for name in ("method", "by"):
         origin[name].name()
     for name in ("seed", "samples"):
         origin[name].integer(0, 10**15)
-    if "unknown_ops" in origin:
-        origin["unknown_ops"].metadata()
+    for fact in {*KEPT} & {*origin}:
+        origin[fact].metadata()
     if "network" in origin:
         for name, part in origin["network"].object(("name", "sha256")).items():
             part.string(64 if name == "sha256" else 200)

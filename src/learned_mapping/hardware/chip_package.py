@@ -86,7 +86,9 @@ class ChipPackage:
 
     def of_chip(self, chip: int) -> "ChipPackage":
         """As many chips, all as this one is."""
-        own = {name: float(self.each(name)[chip]) for name in (*SPEEDS, "sram_bytes")}
+        own: dict[str, Any] = {
+            name: float(self.each(name)[chip]) for name in (*SPEEDS, "sram_bytes")
+        }
         return dataclasses.replace(self, **own)
 
 
@@ -308,7 +310,9 @@ class ChipModel:
         return 1.0 / max(runtime, LEAST_S), latencies
 
 
-def chip_memory(graph: ComputationGraph, assignment: np.ndarray, chips: int) -> np.ndarray:
+def chip_memory(
+    graph: ComputationGraph, assignment: np.ndarray | list[int], chips: int
+) -> np.ndarray:
     """[C] int64, the most bytes each chip holds: weights of its ops and live activations.
 
     A first model of what later passes of the compiler decide (the function H of Eq. 5). Every chip

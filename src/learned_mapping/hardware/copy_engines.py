@@ -70,12 +70,12 @@ class _Copy:
     bytes: int
     source: "_Copy | None"
     left: float  # Bytes.
-    start: float | None = None  # Seconds.
-    end: float | None = None  # Seconds; None until it is done.
+    start: float = np.inf  # Seconds; infinite until it starts.
+    end: float = np.inf  # Seconds; infinite until it is done.
 
     @property
     def done(self) -> bool:
-        return self.end is not None
+        return self.end < np.inf
 
 
 class _SharedCopies(Replay):
@@ -127,10 +127,11 @@ class _SharedCopies(Replay):
     def _admit(self) -> None:
         """Starts what may start (2)."""
         for copy in self.waiting:
-            if copy.source.done and (self.engines is None or len(self.active) < self.engines):
+            ready = copy.source is None or copy.source.done
+            if ready and (self.engines is None or len(self.active) < self.engines):
                 copy.start = self.now
                 self.active.append(copy)
-        self.waiting = [copy for copy in self.waiting if copy.start is None]
+        self.waiting = [copy for copy in self.waiting if copy.start == np.inf]
 
     def _advance(self, work: float, share: float, until: _Copy | None = None) -> float:
         """Runs `work` seconds of an instruction that wants this share of HBM, or waits for a copy;

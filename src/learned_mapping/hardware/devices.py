@@ -249,7 +249,7 @@ def simulate(
             for tensor in outputs[what]:
                 arrival[tensor, device] = finish
                 held[device] += int(graph.tensor_bytes[tensor])
-            involved = (device,)
+            involved = [device]
         else:
             source = int(placement[graph.tensor_producer[what]])
             link = source, target
@@ -265,7 +265,7 @@ def simulate(
                 busy[link] = finish
             arrival[what, target] = finish
             held[target] += int(graph.tensor_bytes[what])
-            involved = (source, target)
+            involved = [source, target]
         start_s[step], finish_s[step] = start, finish
         for device in involved:
             peak[device] = max(peak[device], held[device])

@@ -27,7 +27,7 @@ def _register(kind: type) -> None:
         return numbers, tuple(getattr(machine, name) for name in static)
 
     def unflatten(fixed: tuple, numbers: Iterable[Any]) -> Any:
-        machine = object.__new__(kind)
+        machine: Any = object.__new__(kind)
         for name, value in zip((*names, *static), (*numbers, *fixed)):
             object.__setattr__(machine, name, value)
         return machine
@@ -63,7 +63,6 @@ def chip_latencies(work: GraphWork, assignment: jax.Array, package: ChipPackage)
     last = jnp.maximum(last, first)
     link = jnp.arange(chips)
     crosses = (first[:, None] <= link) & (link < last[:, None])
-    busy = (crosses * jnp.asarray(work.tensor_bytes)[:, None]).sum(
-        axis=0
-    ) / package.link_bytes_per_s
+    crossing = (crosses * jnp.asarray(work.tensor_bytes)[:, None]).sum(axis=0)
+    busy = crossing / jnp.asarray(package.link_bytes_per_s)
     return load + busy + jnp.concatenate([jnp.zeros(1), busy[:-1]])

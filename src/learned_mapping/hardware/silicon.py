@@ -214,9 +214,8 @@ class Silicon:
         if link_bytes[0] < 0:
             return None
         weights = np.bincount(assignment, self._arrays.resident, chips)
-        compute += (
-            np.maximum(weights - self.package.sram_bytes / 2, 0.0) / self.package.link_bytes_per_s
-        )
+        half_bytes = self.package.each("sram_bytes") / 2
+        compute += np.maximum(weights - half_bytes, 0.0) / self.package.link_bytes_per_s
         link = link_bytes / self.package.link_bytes_per_s + p.message_s * messages
         sides = link + np.concatenate([[0.0], link[:-1]])
         together = np.where(compute > 0, compute + sides, 1.0)
@@ -253,7 +252,9 @@ class SiliconModel(chip_package.ChipModel):
         if throughput <= 0:
             return 0.0, np.zeros(self.package.chips)
         noise = throughput / self.silicon.throughput(assignment)
-        return throughput, self.silicon.stages(assignment).chip_s / noise
+        stages = self.silicon.stages(assignment)
+        assert stages is not None  # It ran.
+        return throughput, stages.chip_s / noise
 
 
 def looks_up(graph: ComputationGraph) -> np.ndarray:

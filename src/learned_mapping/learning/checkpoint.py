@@ -34,11 +34,8 @@ def write_checkpoint(
     except (TypeError, ValueError) as error:
         raise InputError(path, "header", f"is not JSON ({error})") from None
     packed = io.BytesIO()
-    np.savez(
-        packed,
-        **{HEADER: np.frombuffer(text.encode(), np.uint8)},
-        **{name: arrays[name] for name in arrays},
-    )
+    named: dict[str, Any] = {HEADER: np.frombuffer(text.encode(), np.uint8), **arrays}
+    np.savez(packed, **named)
     write_bytes(path, packed.getvalue())
 
 

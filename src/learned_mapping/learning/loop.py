@@ -27,7 +27,8 @@ LONGEST_S = 60.0
 def seed_of(rng: np.random.Generator) -> int:
     """The seed that a run's generator was made of: learners, which also draw in JAX, begin at
     it."""
-    return int(rng.bit_generator.seed_seq.entropy)
+    seeds: Any = rng.bit_generator.seed_seq  # NumPy's type of it knows no entropy.
+    return int(seeds.entropy)
 
 
 class Agent(Protocol):

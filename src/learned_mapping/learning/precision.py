@@ -18,7 +18,7 @@ def exact() -> AbstractContextManager:
 def require_exact(door: str) -> None:
     """Raises `InputError` outside `exact`; `door` is the module whose ``exact`` the message
     names."""
-    if not jax.config.jax_enable_x64:
+    if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]  # JAX makes it as it starts
         raise InputError(
             "environment", "", f"float64 is off; use `with learned_mapping.{door}.exact():`"
         )

@@ -197,10 +197,12 @@ def _label_ops(axes: Axes, graph: ComputationGraph, x: np.ndarray, y: np.ndarray
                 zorder=4,
             )
         else:
-            spot = {
-                "xytext": (2, 7),
-                "textcoords": "offset points",
-                "rotation": 50,
-                "rotation_mode": "anchor",
-            }
-            axes.annotate(written(name.split("/")[-1]), (a, b), **spot, fontsize=6.5)
+            axes.annotate(
+                written(name.split("/")[-1]),
+                (a, b),
+                xytext=(2, 7),
+                textcoords="offset points",
+                rotation=50,
+                rotation_mode="anchor",
+                fontsize=6.5,
+            )

@@ -127,7 +127,8 @@ class Task:
         self.graph, self.start = graph, start
         self.model = ChipModel(graph, package, self.memory)
         self._repair, self.settings, self.pretraining = repair, settings, pretraining
-        self._label, self._leader = classes_of(graph), slice(None)
+        self._label = classes_of(graph)
+        self._leader: slice | np.ndarray = slice(None)
         if self._label is not None:
             if self.memory or not self.model.alike:
                 fault = "groups are for chips that are alike and whose memory does not count"
@@ -136,12 +137,9 @@ class Task:
             self.model = ChipModel(small, package)
         if self.model.limit is not None:
             refuse_by_arithmetic(graph, self.model.limit, "chip")
-        for op in np.flatnonzero(
-            [] if graph.op_chip is None else graph.op_chip >= package.chips
-        ).tolist():
-            fault = (
-                f"{graph.op_chip[op]} is outside [0, {package.chips - 1}], the chips of the package"
-            )
+        pins = np.zeros(0) if graph.op_chip is None else graph.op_chip
+        for op in np.flatnonzero(pins >= package.chips).tolist():
+            fault = f"{pins[op]} is outside [0, {package.chips - 1}], the chips of the package"
             raise InputError(graph.name, f"ops[{op}].chip", fault)
 
     @cached_property
@@ -495,7 +493,7 @@ class Partitioning(Problem):
         if task.graph.op_chip is not None:
             graph = replace(graph, op_chip=np.array([0] + [-1] * (graph.num_ops - 1), np.int32))
         # the same kernels
-        memory = {"memory": True} if task.memory or not task.model.alike else {}
+        memory: dict[str, Any] = {"memory": True} if task.memory or not task.model.alike else {}
         return self.task(graph, chips=2, repair=task._repair, **memory)
 
     def metrics(self, task: Task, solution: Partition) -> dict[str, float]:

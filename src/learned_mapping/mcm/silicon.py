@@ -132,7 +132,10 @@ class PartitioningOnSilicon(Partitioning):
         measured.model = SiliconModel(task.silicon, np.random.default_rng(noise_seed))
         return measured, np.random.default_rng(plan_seed)
 
-    def metrics(self, task: SiliconTask, solution: Partition) -> dict[str, float]:
+    # The tasks of this problem are its own.
+    def metrics(  # type: ignore[override]
+        self, task: SiliconTask, solution: Partition
+    ) -> dict[str, float]:
         """``silicon_throughput``, without noise and 0 where the partition cannot run, and
         ``chips_used``."""
         task.valid(solution)  # complains of another graph's
@@ -141,7 +144,7 @@ class PartitioningOnSilicon(Partitioning):
         )
         return {"silicon_throughput": throughput, "chips_used": float(solution.chips_used)}
 
-    def validate(
+    def validate(  # type: ignore[override]
         self, task: SiliconTask, solution: Partition, listed: int | None = LISTED
     ) -> Verdict:
         return validate_on_silicon(solution, task.silicon, listed=listed)

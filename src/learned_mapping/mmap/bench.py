@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -68,14 +69,16 @@ def standings(folder: Path | None = None) -> dict[str, Standing]:
     result = {}
     for row in node.object(("schema", "programs"))["programs"].elements(1000):
         cells = row.object(tuple(Standing.__dataclass_fields__))
-        texts = {
+        values: dict[str, Any] = {
             name: cells[name].string() for name in ("program", "digest", "by", "date", "sha256")
         }
-        numbers = {name: cells[name].number(0.0, 1e9) for name in ("bound", "best", "latency_s")}
-        if numbers["best"] > numbers["bound"] + SAME:
-            cells["best"].fail(f"{numbers['best']:.9g} is above the bound {numbers['bound']:.9g}")
-        rest = {"buffers": cells["buffers"].integer(0, 10**9), "game": cells["game"].boolean()}
-        result[texts["program"]] = Standing(**texts, **numbers, **rest)
+        for name in ("bound", "best", "latency_s"):
+            values[name] = cells[name].number(0.0, 1e9)
+        if values["best"] > values["bound"] + SAME:
+            cells["best"].fail(f"{values['best']:.9g} is above the bound {values['bound']:.9g}")
+        values["buffers"] = cells["buffers"].integer(0, 10**9)
+        values["game"] = cells["game"].boolean()
+        result[values["program"]] = Standing(**values)
     return result
 
 

@@ -52,8 +52,15 @@ def draw_layout(axes: Axes, program: Program, mapping: Mapping, *, labels: bool 
     if rectangles:
         # Beyond some thousands the picture holds their pixels, not their outlines.
         many = len(rectangles) > DRAWN_ALLOCATIONS
-        look = {"edgecolors": "white", "linewidths": 0.3 if outline else 0.0, "rasterized": many}
-        axes.add_collection(PatchCollection(rectangles, facecolors=colours, **look))
+        axes.add_collection(
+            PatchCollection(
+                rectangles,
+                facecolors=colours,
+                edgecolors="white",
+                linewidths=0.3 if outline else 0.0,
+                rasterized=many,
+            )
+        )
     top = program.fast_bytes / scale
     axes.axhline(
         top, color=INK, linewidth=1.0, linestyle="--", label="capacity; a colour for each tensor"

@@ -110,7 +110,7 @@ def observe(
         position.offset / program.fast_bytes,
         jnp.sign(position.reward_s) * jnp.log1p(jnp.abs(position.reward_s) * tables.reward_scale),
     ]
-    actions = jnp.where(placing[:, None], jnp.stack(actions, axis=1), 0.0)
+    placements = jnp.where(placing[:, None], jnp.stack(actions, axis=1), 0.0)
     in_use = jnp.where(alive, high - low, 0.0)
     overall = [
         b / program.num_buffers,
@@ -130,7 +130,7 @@ def observe(
         @ jnp.where(alive[:, None], _overlaps(low, high, observation.CELLS), 0.0),
         jnp.where(alive[:, None], _overlaps(low, high, observation.PROFILE), 0.0).sum(axis=0),
         jnp.log1p(supply * tables.supply_scale),
-        jnp.concatenate([position.legal[:, None], actions], axis=1),
+        jnp.concatenate([position.legal[:, None], placements], axis=1),
         jnp.stack([jnp.asarray(value, low.dtype) for value in overall]),
     ]
     vector = jnp.concatenate([part.reshape(-1) for part in parts])

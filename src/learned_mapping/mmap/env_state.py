@@ -158,5 +158,6 @@ def _padded(name: str, leaves: Sequence[Any]) -> jax.Array:
     shape = np.max([array.shape for array in arrays], axis=0, initial=0).astype(int)
     out = np.full((len(arrays), *shape), -1 if name in FILLED else 0, arrays[0].dtype)
     for i, array in enumerate(arrays):
-        out[(i, *map(slice, array.shape))] = array
+        place: Any = (i, *map(slice, array.shape))  # also of a number, which has no axes
+        out[place] = array
     return jnp.asarray(out)

@@ -140,7 +140,8 @@ def mapping_from_json(node: Node, program: Program) -> Mapping:
             if field not in decision:
                 item.fail(f"missing field {field!r}")
             rows[i, column] = decision[field].integer(0, high)
-    return make_mapping(program, *rows.T, node.source)
+    action, offset, start, end = rows.T
+    return make_mapping(program, action, offset, start, end, node.source)
 
 
 def offsets_of(program: Program, mapping: Mapping) -> dict[str, int]:
@@ -177,6 +178,7 @@ def mapping_of_offsets(path: str | os.PathLike, program: Program) -> Mapping:
             )
             raise InputError(path, f"line {number}: lower", fault)
         unit = math.lcm(row.alignment, shared)
+        assert row.offset is not None
         if row.offset % unit:
             raise InputError(
                 path,
@@ -198,8 +200,8 @@ def mapping_at(program: Program, offset: np.ndarray, source: object = "mapping")
     placed, is_output = at != NO_OFFSET, program.buffer_is_output
     start = np.where(is_output, step, step + 1)
     end = np.where(is_output, program.tensor_live[program.buffer_tensor, 1], step)
-    columns = (np.where(placed, column, -1) for column in (start, end))
-    return make_mapping(program, np.where(placed, NO_COPY, DROP), at, *columns, source)
+    start, end = np.where(placed, start, -1), np.where(placed, end, -1)
+    return make_mapping(program, np.where(placed, NO_COPY, DROP), at, start, end, source)
 
 
 def read_mapping(path: str | os.PathLike, program: Program) -> Mapping:

@@ -85,7 +85,7 @@ def played(
         play(search, rng)
         if search.best is None:  # no time for a single game
             search.offer(all_dropped(program))
-        return search.mapping(), {"resets": float(search.best.resets)} | search.metrics
+        return search.mapping(), {"resets": float(search.found.resets)} | search.metrics
 
     return run
 
@@ -99,14 +99,17 @@ def _learn(
     from learned_mapping.mmap.agent.config import config_for
     from learned_mapping.mmap.agent.solve import solve as learn
 
-    limits = {
-        "seconds": budget.limit_s,
-        "games": budget.limit_samples,
-        "cpu": budget.cpu,
-        "progress": budget.progress,
-    }
-    more = {"config": config_for(program.num_buffers, **changes), "checkpoint": budget.checkpoint}
-    return learn(program, seed_of(rng), evaluate=not budget.strict, **limits, **more)
+    return learn(
+        program,
+        seed_of(rng),
+        config=config_for(program.num_buffers, **changes),
+        seconds=budget.limit_s,
+        games=budget.limit_samples,
+        cpu=budget.cpu,
+        progress=budget.progress,
+        checkpoint=budget.checkpoint,
+        evaluate=not budget.strict,
+    )
 
 
 def _model_free(search: Search, rng: np.random.Generator) -> None:
@@ -151,8 +154,14 @@ def _learn_and_go_on(
         samples = (
             None if budget.limit_samples is None else max(int(share * budget.limit_samples), 1)
         )
-        beside = {"cpu": budget.cpu, "progress": budget.progress, "strict": budget.strict}
-        return Budget(seconds=seconds, samples=samples, **beside, **more)
+        return Budget(
+            seconds=seconds,
+            samples=samples,
+            cpu=budget.cpu,
+            progress=budget.progress,
+            strict=budget.strict,
+            **more,
+        )
 
     result = _learn(
         changes, program, rng, part(1.0 - sum(GOING_ON.values()), checkpoint=budget.checkpoint)
@@ -161,11 +170,11 @@ def _learn_and_go_on(
         search, limit = METHODS[name].go_on, part(share)
         assert search is not None
         solution, numbers = cast(Outcome, search(program, rng, limit, [result.solution, *starts]))
-        spent = {
-            "samples": result.samples + limit.samples,
-            "seconds": result.seconds + limit.seconds,
-        }
-        result = replace(result, **spent)
+        result = replace(
+            result,
+            samples=result.samples + limit.samples,
+            seconds=result.seconds + limit.seconds,
+        )
         if PROBLEM.value(program, solution) > PROBLEM.value(program, result.solution):
             metrics = result.metrics | PROBLEM.metrics(program, solution) | numbers
             result = replace(result, solution=solution, metrics=metrics, by=name)
@@ -339,7 +348,7 @@ WITH_WINDOWS = {"windows": 96, "own_windows": 32}  # Of its games side by side, 
 def _in_paper_size(method: Method) -> Method:
     if not method.resumable:
         return method
-    settings = method.settings | IN_PAPER_SIZE
+    settings = {**method.settings, **IN_PAPER_SIZE}
     if method.settings.get("priced"):
         settings |= WITH_WINDOWS
     return _learner(method.description, method.kind, **settings)

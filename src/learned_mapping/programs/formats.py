@@ -131,8 +131,13 @@ def program_to_json(program: Program) -> dict[str, Any]:
         }
         instructions.append({"name": name, "kind": kind, "buffers": buffers, **tables})
     memory = {"fast_bytes": program.fast_bytes, "copy_bytes_per_s": program.copy_bytes_per_s}
-    result = {"schema": "learned-mapping/program/1", "name": program.name, "memory": memory}
-    result |= {"tensors": tensors, "instructions": instructions}
+    result = {
+        "schema": "learned-mapping/program/1",
+        "name": program.name,
+        "memory": memory,
+        "tensors": tensors,
+        "instructions": instructions,
+    }
     return result | ({"metadata": dict(program.metadata)} if program.metadata else {})
 
 
@@ -140,7 +145,8 @@ def graph_from_json(node: Node) -> ComputationGraph:
     """The graph a JSON value describes; raises `InputError` naming file and field."""
     expect_schema(node, "graph")
     top = node.object(required=("schema", "name", "ops", "tensors"), optional=("metadata",))
-    names, kinds, flop, weights, seconds, untouched, chips, groups = [], [], [], [], [], [], [], []
+    names: list[str] = []
+    kinds, flop, weights, seconds, untouched, chips, groups = [], [], [], [], [], [], []
     for item in top["ops"].elements(MAX_OPS):
         op = item.object(
             ("name",),
@@ -219,7 +225,8 @@ def program_from_json(node: Node) -> Program:
         output.append("output" in tensor and tensor["output"].boolean())
     check_distinct(node.source, "tensors", names)
     index = {name: i for i, name in enumerate(names)}
-    steps, groups = [], {}
+    steps = []
+    groups: dict[int, int] = {}
     for item in top["instructions"].elements(MAX_INSTRUCTIONS):
         instruction = item.object(("name", "kind", "buffers", "latency_s"), ("varied",))
         name, kind = instruction["name"].name(), instruction["kind"].string()
@@ -227,12 +234,12 @@ def program_from_json(node: Node) -> Program:
         varied = _varied(instruction, len(entries))
         for entry in entries:
             buffer = entry.object(("tensor", "role"), ("alias",))
-            tensor = index_of(buffer["tensor"], "tensor", index)
+            place = index_of(buffer["tensor"], "tensor", index)
             is_output = buffer["role"].choice("input", "output") == "output"
             group = buffer["alias"].integer(0, 2**31) if "alias" in buffer else None
             buffers.append(
                 (
-                    tensor,
+                    place,
                     is_output,
                     NO_ALIAS if group is None else groups.setdefault(group, len(groups)),
                 )

@@ -481,9 +481,7 @@ def check_total_bytes(source: object, *sizes: np.ndarray) -> None:
         )
 
 
-def check_columns(
-    source: object, **columns: tuple[Any, Any, int, float, float]
-) -> dict[str, np.ndarray | None]:
+def check_columns(source: object, **columns: tuple[Any, Any, int, float, float]) -> dict[str, Any]:
     """Frozen arrays of columns given as (values, type, length, lowest, highest); one of `OPTIONAL`
     may stay None.
 
@@ -502,7 +500,7 @@ def check_columns(
             bad = (
                 np.flatnonzero(~(np.isfinite(array) & (array >= low) & (array <= high)))
                 if length
-                else []
+                else np.zeros(0, int)
             )
             if len(bad):
                 raise InputError(

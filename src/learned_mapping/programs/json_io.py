@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from learned_mapping.errors import InputError, shown, told
-from learned_mapping.programs.recognition import HEAD, JSON, refused
+from learned_mapping.programs.recognition import HEAD, JSON, TEXTS, kind_of, refused
 
 MAX_FILE_BYTES = 64 * 2**20  # Largest text accepted, after decompression, in bytes.
 MAX_VALUES = 8_000_000
@@ -46,7 +46,9 @@ class Node:
     def _wrong_type(self, expected: str) -> NoReturn:
         self.fail(f"expected {expected}, got {_shorten(self.value)}")
 
-    def object(self, required: Iterable[str] = (), optional: Iterable[str] = ()) -> dict[str, Self]:
+    def object(
+        self, required: Iterable[str] = (), optional: Iterable[str] = ()
+    ) -> dict[str, "Node"]:
         """The members of a JSON object; raises for a missing or an unknown one."""
         if not isinstance(self.value, dict):
             self._wrong_type("an object")
@@ -60,7 +62,7 @@ class Node:
         prefix = self.field + "." if self.field else ""
         return {key: Node(value, self.source, prefix + key) for key, value in self.value.items()}
 
-    def mapping(self, limit: int, required: Iterable[str] = ()) -> dict[str, Self]:
+    def mapping(self, limit: int, required: Iterable[str] = ()) -> dict[str, "Node"]:
         """The members of a JSON object with free keys, at most `limit` of them; raises for a
         missing one."""
         if not isinstance(self.value, dict):
@@ -75,7 +77,7 @@ class Node:
             for key, value in self.value.items()
         }
 
-    def elements(self, limit: int) -> list[Self]:
+    def elements(self, limit: int) -> list["Node"]:
         """The elements of a JSON array, at most `limit` of them."""
         if not isinstance(self.value, list):
             self._wrong_type("an array")
@@ -221,7 +223,8 @@ def utf8_text(data: bytes, source: object) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        fault = f"not UTF-8 text {refused(data, '')}".rstrip()
+        way = "" if kind_of(data) in TEXTS else refused(data, "")
+        fault = f"not UTF-8 text {way}".rstrip()
         raise InputError(source, f"byte {error.start}", fault) from None
     return text.removeprefix("\ufeff")  # a byte order mark
 
@@ -241,7 +244,7 @@ def parse_json(data: bytes, source: object) -> Node:
     def no_duplicates(pairs):
         result = dict(pairs)
         if len(result) < len(pairs):
-            seen: set[str] = set()
+            seen = set()
             key = next(key for key, _ in pairs if key in seen or seen.add(key))
             raise InputError(source, _shorten(key), "the same field appears twice in one object")
         return result

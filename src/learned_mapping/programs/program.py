@@ -298,7 +298,7 @@ class Step(NamedTuple):
     """Tensor, whether the instruction writes it, alias group or `NO_ALIAS`; inputs before
     outputs."""
     varied: Sequence[int]  # Positions in `buffers` of the bits of the latency table.
-    latency_s: Sequence[float]  # [2^len(varied)] seconds.
+    latency_s: Sequence[float] | np.ndarray  # [2^len(varied)] seconds.
 
 
 def program_of_steps(steps: Sequence[Step], **fields: Any) -> Program:

@@ -12,7 +12,8 @@ TEXT, BYTECODE, EXPORTED = "StableHLO text", "StableHLO bytecode", "jax.export"
 ONNX, ARCHIVE = "ONNX", "torch.export"
 MODELS = (TEXT, BYTECODE, EXPORTED, ONNX, ARCHIVE)
 """Kinds that a parser's process of its own reads."""
-READ = (JSON, COSTGRAPH, MINIMALLOC, *MODELS)
+TEXTS = (JSON, COSTGRAPH, MINIMALLOC, TEXT)
+READ = (*TEXTS, *MODELS)
 
 MODEL_WAY = "a model, which `lmap trace` makes a graph of"
 NUMBERS_WAY = (

@@ -36,7 +36,8 @@ def random_graph(
     if num_ops < 1:
         raise InputError("num_ops", "", f"{num_ops}: a graph has at least one op")
     predecessors = GRAPH_FAMILIES[family](rng, num_ops)
-    tensor_producer, tensor_names, edge_tensor, edge_consumer = [], [], [], []
+    tensor_producer: list[int] = []
+    tensor_names, edge_tensor, edge_consumer = [], [], []
     tensors_of: list[list[int]] = []
     for op in range(num_ops):
         count = 2 if rng.random() < 0.05 else 1

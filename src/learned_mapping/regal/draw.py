@@ -51,8 +51,10 @@ def gantt(
     run = simulate(graph, schedule.placement, steps, machine)
     scale, unit = time_unit(run.makespan_s)
     devices = machine.devices
-    heights = {"height": 1.6 + 0.55 * devices + 1.2, "height_ratios": [devices, 2]}
-    figure, (chart, memory) = new_figure(2, 1, sharex=True, **heights)
+    height = 1.6 + 0.55 * devices + 1.2
+    figure, (chart, memory) = new_figure(
+        2, 1, sharex=True, height=height, height_ratios=[devices, 2]
+    )
     start, finish = run.start_s * scale, run.finish_s * scale
     width = max(run.makespan_s * scale, 1e-12)
     op_colours, kinds = _op_colours(graph)
@@ -183,7 +185,9 @@ def layout(graph: ComputationGraph) -> tuple[np.ndarray, np.ndarray]:
     before, order = graph.op_producers, graph.topological_order
     for level in range(depth.max() + 1):
         ops = order[depth[order] == level].tolist()
-        wish = [np.mean([height[p] for p in before[op]]) if before[op] else 0.0 for op in ops]
+        wish = [
+            float(np.mean([height[p] for p in before[op]])) if before[op] else 0.0 for op in ops
+        ]
         # Ops of a level stand a unit apart around the mean of where their inputs would have them.
         for rank, i in enumerate(np.argsort(wish, kind="stable")):
             height[ops[i]] = np.mean(wish) + rank - (len(ops) - 1) / 2
@@ -207,7 +211,7 @@ def drawing(graph: ComputationGraph, paint: np.ndarray | None = None, *, label: 
     lines = np.stack([place[graph.edge_producer], place[graph.edge_consumer]], 1)
     sizes = graph.tensor_bytes[graph.edge_tensor]
     widths = 0.3 + 1.7 * np.sqrt(sizes / max(sizes.max(initial=1), 1))
-    axes.add_collection(LineCollection(lines, linewidths=widths, colors="#999999", zorder=1))
+    axes.add_collection(LineCollection([*lines], linewidths=widths, colors="#999999", zorder=1))
     seconds = op_seconds(graph, Devices())
     colours, kinds = _op_colours(graph)
     largest = float(np.clip(4e4 / graph.num_ops, 60, 900))

@@ -124,22 +124,21 @@ def env_graphs(instances: Sequence[Instance], seen: Sequence[Features]) -> EnvGr
             n_node=np.array([size[0]]),
             n_edge=np.array([size[2]]),
         )
-        stacked.append(
-            EnvGraph(
-                sizes=np.array(size, np.int32),
-                flop=_pad(graph.op_flop * computes, n),
-                touched_bytes=_pad(touched * computes, n),
-                computes=_pad(computes, n, bool),
-                stated_seconds=_pad(times, n),
-                arrays={
-                    k: _pad(arrays[k], padded[v], None)
-                    for k, v in _KINDS.items()
-                    if k != "device_seconds"
-                },
-                minimise_memory=np.array(arrays["minimise_memory"]),
-                observation=jraph.pad_with_graphs(tuple_, n + 1, e + 1, 2),
-            )
+        leaves: dict[str, Any] = dict(  # NumPy's, until they are stacked.
+            sizes=np.array(size, np.int32),
+            flop=_pad(graph.op_flop * computes, n),
+            touched_bytes=_pad(touched * computes, n),
+            computes=_pad(computes, n, bool),
+            stated_seconds=_pad(times, n),
+            arrays={
+                k: _pad(arrays[k], padded[v], None)
+                for k, v in _KINDS.items()
+                if k != "device_seconds"
+            },
+            minimise_memory=np.array(arrays["minimise_memory"]),
+            observation=jraph.pad_with_graphs(tuple_, n + 1, e + 1, 2),
         )
+        stacked.append(EnvGraph(**leaves))
     return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *stacked)
 
 

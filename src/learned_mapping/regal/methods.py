@@ -239,6 +239,7 @@ def then_climb(
     half = part_of(budget, 0.5)
     half.progress = budget.progress
     best = brkga(instance, rng, half, law=law)
+    assert half.best is not None
     budget.record(half.best, half.samples, better=float.__lt__)
     if not budget.spent():
         best = _local_search(instance, rng, budget, start=best)

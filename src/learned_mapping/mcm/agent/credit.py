@@ -47,7 +47,7 @@ def flow_gains(
     possible = np.stack(
         [partitions > 0, np.ones_like(partitions, bool), partitions < chips - 1], axis=-1
     )
-    possible &= latencies.any(axis=1)[:, None, None]
+    possible &= np.any(latencies, axis=1)[:, None, None]
     gains = np.where(possible, np.stack([down, np.zeros_like(up), up], axis=-1), 0.0)
     return np.tanh(gains / max(np.sqrt((gains**2).mean()), LEAST)), possible
 

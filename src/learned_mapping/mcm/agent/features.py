@@ -30,7 +30,7 @@ class GraphFeatures(NamedTuple):
     producers: np.ndarray  # [e] int32.
     consumers: np.ndarray  # [e] int32.
     mask: np.ndarray  # [n] float32, 1 for an op, 0 for padding.
-    chips: np.ndarray  # [] float32, C.
+    chips: np.float32  # C.
 
 
 EIGHT_OPS = GraphFeatures(

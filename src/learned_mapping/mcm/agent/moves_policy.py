@@ -90,6 +90,7 @@ class MovesPolicy:
         """The partitions of `places`, fresh ones of the environment's start where None, and what
         the policy is told of them."""
         if places is None:
+            assert env.start is not None
             places = env.start.draw(rng, self.config.rollouts)
         partitions = places.partitions
         size = len(env.features.ops)

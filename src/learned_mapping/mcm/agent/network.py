@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import jraph
 import numpy as np
+from jax.typing import ArrayLike
 
 from learned_mapping.errors import InputError
 from learned_mapping.learning.networks import draw_parameters, layer_norm, mlp
@@ -84,7 +85,7 @@ def chip_state(previous: jax.Array, graph: GraphFeatures) -> jax.Array:
 
 
 def chip_logits(
-    h: jax.Array, previous: jax.Array, graph: GraphFeatures, reading: jax.Array, config: AgentConfig
+    h: jax.Array, previous: jax.Array, graph: GraphFeatures, reading: ArrayLike, config: AgentConfig
 ) -> jax.Array:
     """[B, n, P] logits of the chips of every op, Eq. 7, given the assignments before.
 
@@ -183,7 +184,7 @@ class ChipPolicy:
             raise InputError("method", "", f"{fault}; the searches over costs have no such limit")
         return ChipContext(env.features, reading, allowed)
 
-    def begin(self, env: PartitionEnv, rng: np.random.Generator, places: None = None) -> np.ndarray:
+    def begin(self, env: PartitionEnv, rng: np.random.Generator, places: Any = None) -> np.ndarray:
         """[B, n] int32, y^(0) of a batch: -1, there is none."""
         return np.full((self.config.rollouts, len(env.features.ops)), -1, np.int32)
 
@@ -229,7 +230,9 @@ class ChipPolicy:
         shares = np.tile(env.features.mask / (env.features.mask.sum() * steps), steps)
         weight = np.broadcast_to(shares, (batch, steps * n)).astype(np.float32)
         whole = np.broadcast_to(advantage[:, None], weight.shape)
-        parts = [(chosen.reshape(batch, -1, 1), whole[..., None], weight[..., None])]
+        parts: list[tuple[np.ndarray, ...]] = [
+            (chosen.reshape(batch, -1, 1), whole[..., None], weight[..., None])
+        ]
         if self.config.credit == FLOW:
             parts.append(self._flow(env, sampled, partitions, latencies, steps * n))
         return Credits(
@@ -237,9 +240,7 @@ class ChipPolicy:
             *(np.concatenate(columns, axis=-1) for columns in zip(*parts)),
         )
 
-    def _flow(
-        self, env, sampled, partitions, latencies, count: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _flow(self, env, sampled, partitions, latencies, count: int) -> tuple[np.ndarray, ...]:
         """Alternatives, advantages and weights of the flow credit, of the last assignment; [B,
         count, 3] each."""
         gains, possible = flow_gains(env.model.op_seconds, partitions, latencies)

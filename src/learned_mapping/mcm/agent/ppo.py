@@ -35,6 +35,7 @@ from learned_mapping.learning.checkpoint import (
     write_checkpoint,
 )
 from learned_mapping.mcm.agent.config import PENALTY, SPARSE, AgentConfig
+from learned_mapping.mcm.agent.features import GraphFeatures
 from learned_mapping.mcm.agent.moves_policy import MovesPolicy
 from learned_mapping.mcm.agent.network import ChipContext, ChipPolicy, Credits
 from learned_mapping.mcm.env import PartitionEnv
@@ -54,6 +55,7 @@ class Learned(NamedTuple):
 
 
 Policy = ChipPolicy | MovesPolicy
+Context = ChipContext | GraphFeatures
 
 
 @lru_cache(maxsize=16)
@@ -106,7 +108,7 @@ def clipped_gain(
 def update(
     policy: Policy,
     learned: Learned,
-    context: ChipContext,
+    context: Context,
     credits: Credits,
     target: jax.Array,
     key: jax.Array,
@@ -173,7 +175,7 @@ class Batch(NamedTuple):
 def rollouts(
     policy: Policy,
     parameters: Any,
-    context: ChipContext,
+    context: Context,
     env: PartitionEnv,
     rng: np.random.Generator,
     count: int | None = None,
@@ -191,7 +193,7 @@ def rollouts(
 def learn(
     policy: Policy,
     learned: Learned,
-    context: ChipContext,
+    context: Context,
     env: PartitionEnv,
     batch: Batch,
     rng: np.random.Generator,
@@ -234,13 +236,13 @@ def run(
       name: of the run, which a checkpoint of the budget has to bear.
     """
     context = policy.context(env)
-    best, places = np.zeros(env.num_ops, np.int32), None
-    if env.start is not None:
-        places = env.start.draw(rng, policy.config.rollouts)
-    if places is not None and budget.remaining_samples != 0:
-        best = env.start.first()
-        places.partitions[0], places.throughput[0] = best, env.model.throughput(best)
-        budget.record(places.throughput[0])
+    best, places, start = np.zeros(env.num_ops, np.int32), None, env.start
+    if start is not None:
+        places = start.draw(rng, policy.config.rollouts)
+        if budget.remaining_samples != 0:
+            best = start.first()
+            places.partitions[0], places.throughput[0] = best, env.model.throughput(best)
+            budget.record(places.throughput[0])
     (learned, places), best = go_on(budget, name, (learned, places), best, rng)
     while not budget.samples or not budget.spent():
         batch = rollouts(
@@ -255,8 +257,8 @@ def run(
             break
         if learning:
             learned, _ = learn(policy, learned, context, env, batch, rng)
-        if places is not None:
-            places = env.start.after(places, rng, batch.partitions, batch.throughput)
+        if start is not None:
+            places = start.after(places, rng, batch.partitions, batch.throughput)
         keep(budget, name, (learned, places), best, rng)
     return best, learned
 

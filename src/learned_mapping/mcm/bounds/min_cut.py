@@ -66,12 +66,18 @@ class TwoIdeals:
         self._arcs.append((maker[graph.edge_tensor], self.upper[reader], NEVER))
         self._source, self._sink = 2 * (n + tensors), 2 * (n + tensors) + 1
 
-    def least(self, inside: Sequence[int], outside: Sequence[int]) -> float:
+    def least(
+        self, inside: Sequence[int] | np.ndarray, outside: Sequence[int] | np.ndarray
+    ) -> float:
         """Seconds of the cheapest chip whose ideals have the nodes `inside` and none `outside`."""
         if not len(inside) or not len(outside):
             return 0.0
         sources, sinks = np.full(len(inside), self._source), np.full(len(outside), self._sink)
-        ends = [*self._arcs, (sources, np.asarray(inside), NEVER), (np.asarray(outside), sinks, NEVER)]
+        ends = [
+            *self._arcs,
+            (sources, np.asarray(inside), NEVER),
+            (np.asarray(outside), sinks, NEVER),
+        ]
         first, second = (np.concatenate([arc[side] for arc in ends]) for side in (0, 1))
         held = [np.broadcast_to(price, len(start)) for start, _, price in ends]
         places = (np.concatenate(held).astype(np.int32), (first, second))

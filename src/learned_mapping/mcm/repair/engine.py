@@ -7,7 +7,7 @@ and `cp_sat` keep Eq. 4 itself too.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from learned_mapping.mcm.rules.constraints import check_chips
 from learned_mapping.mcm.rules.pins import chip_bounds, joined, parts_of
 from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph, Lists, longest_paths
 
+Rows = Sequence[Sequence[int]]
 Repair = Callable[..., np.ndarray]
 """`repair_batch`, or `cp_sat.cp_sat_batch`, of one graph on a package."""
 MODES = {"sample": SAMPLE, "fix": FIX, "nearest": NEAREST}
@@ -162,7 +163,7 @@ def batch_arguments(
     return y, p.reshape(-1, n, chips), None if order is None else np.asarray(order, np.int32)
 
 
-def _without_implied(successors: Lists, order: np.ndarray) -> tuple[Lists, Lists]:
+def _without_implied(successors: Lists, order: np.ndarray) -> tuple[Rows, Rows]:
     """Edges that carry f(u) <= f(v), and those that carry f(v) <= f(u) + 1, without what others
     imply.
 
@@ -189,7 +190,7 @@ def _without_implied(successors: Lists, order: np.ndarray) -> tuple[Lists, Lists
     return after, near
 
 
-def _reversed(lists: Lists) -> Lists:
+def _reversed(lists: Rows) -> Rows:
     result: list[list[int]] = [[] for _ in lists]
     for u, targets in enumerate(lists):
         for v in targets:
@@ -197,7 +198,7 @@ def _reversed(lists: Lists) -> Lists:
     return result
 
 
-def _links(same: Lists, onward: Lists) -> Links:
+def _links(same: Rows, onward: Rows) -> Links:
     n = len(same)
     rows = [
         list(itertools.zip_longest(*pair, fillvalue=n)) or [(n, n)] for pair in zip(same, onward)

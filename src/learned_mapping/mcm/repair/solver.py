@@ -1,7 +1,7 @@
 """The plain constraint solver of paper 2: `get_domain`, `set_domain`, backtracking; SAMPLE and FIX
 on top, and FIX told decision by decision."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +46,7 @@ class ConstraintSolver:
         """Chips the op can still take, ascending."""
         return sorted(c for c in self._domains[op] if self._possible(op, c))
 
-    def set_domain(self, op: int, chips: Sequence[int]) -> int:
+    def set_domain(self, op: int, chips: Collection[int]) -> int:
         """Restricts an op to `chips` and propagates; returns how many decisions now stand.
 
         Usually one more than before. Where the restriction is impossible it is removed from the
@@ -100,7 +100,10 @@ class ConstraintSolver:
 
 
 def sample_repair(
-    solver: ConstraintSolver, order: Sequence[int], weights: np.ndarray, rng: np.random.Generator
+    solver: ConstraintSolver,
+    order: Sequence[int] | np.ndarray,
+    weights: np.ndarray,
+    rng: np.random.Generator,
 ) -> list[int]:
     """Algorithm 1 as printed: [N] chips, each op in `order` drawn from its row of `weights` within
     its domain."""
@@ -113,7 +116,7 @@ def sample_repair(
 
 def fix_repair(
     solver: ConstraintSolver,
-    order: Sequence[int],
+    order: Sequence[int] | np.ndarray,
     candidate: Sequence[int],
     rng: np.random.Generator,
 ) -> list[int]:
@@ -139,7 +142,7 @@ def _draw(domain: Sequence[int], weights: np.ndarray | None, rng: np.random.Gene
         return domain[0]
     r = rng.random()
     total = 0.0 if weights is None else float(sum(weights[c] for c in domain))
-    if total == 0.0:
+    if weights is None or total == 0.0:
         return domain[int(r * len(domain))]
     r *= total
     for chip in domain:
@@ -178,13 +181,14 @@ class _TracingSolver(ConstraintSolver):
     ):
         super().__init__(graph.num_ops, graph.op_edges, chips, strength, graph.op_chip)
         self.steps: list[Step] = []
-        self._candidate, self._standing = candidate, []
+        self._candidate = candidate
+        self._standing: list[tuple[int, tuple[int, ...]]] = []
         self._seen = self._all_domains()
 
     def _all_domains(self) -> tuple[tuple[int, ...], ...]:
         return tuple(tuple(self.get_domain(op)) for op in range(len(self._domains)))
 
-    def set_domain(self, op: int, chips: Sequence[int]) -> int:
+    def set_domain(self, op: int, chips: Collection[int]) -> int:
         before, decision, allowed = self._seen, len(self._standing), tuple(sorted(chips))
         kind = (
             DRAWN
@@ -229,9 +233,9 @@ def fix_trace(
     """
     if len(candidate) != graph.num_ops:
         raise InputError("candidate", "", f"{len(candidate)} chips for {graph.num_ops} ops")
-    order = rng.permutation(graph.num_ops) if order is None else np.asarray(order)
-    if sorted(order.tolist()) != list(range(graph.num_ops)):
+    turns = rng.permutation(graph.num_ops) if order is None else np.asarray(order)
+    if sorted(turns.tolist()) != list(range(graph.num_ops)):
         raise InputError("order", "", "is no order of the graph's ops")
     solver = _TracingSolver(graph, chips, strength, [int(chip) for chip in candidate])
-    fix_repair(solver, order.tolist(), candidate, rng)
+    fix_repair(solver, turns.tolist(), candidate, rng)
     return solver.steps

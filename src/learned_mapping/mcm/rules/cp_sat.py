@@ -201,8 +201,9 @@ def fastest_partition(
       buffered: whether what arrives or goes on takes its bytes once more all the time.
       strength: ``general`` for Eq. 4 itself in place of the chain rule.
     """
-    more = {"buffered": buffered, "strength": strength}
-    outcome, unit = _solved(model, effort, seconds, seed, start, **more)
+    outcome, unit = _solved(
+        model, effort, seconds, seed, start, buffered=buffered, strength=strength
+    )
     # no chip adds up more times: off by no more
     rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)
     return outcome._replace(

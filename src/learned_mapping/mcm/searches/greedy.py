@@ -81,6 +81,7 @@ def _fitting(model: ChipModel) -> np.ndarray:
     even cuts by mixtures of seconds and bytes; what lacks the least memory where none fits."""
     graph, arrays, chips = model.graph, repair_arrays(model.graph), model.package.chips
     times, limit = model.chip_seconds, model.limit
+    assert limit is not None
     held = np.maximum(graph.op_weight_bytes + graph.op_output_bytes, 1.0) / limit[:, None]
     found = [balanced_start(model, arrays)]
     if graph.op_chip is None:
@@ -124,8 +125,9 @@ def _smallest_cap(
     if not model.alike:
         times = model.chip_seconds
         low, high = float(times.min(axis=0).max()), float(times[0].sum())
-    best: np.ndarray | None = np.zeros(graph.num_ops, np.int32)
-    best_seconds = model.runtime(best)
+    one_chip = np.zeros(graph.num_ops, np.int32)
+    best: np.ndarray | None = one_chip
+    best_seconds = model.runtime(one_chip)
     if graph.op_chip is not None:
         high += 2.0 * float(model.tensor_seconds.sum())
         best, best_seconds = fill.under(high), np.inf

@@ -62,16 +62,13 @@ def move_arrays(model: ChipModel) -> MoveArrays:
     """The arrays of the model's graph."""
     graph = model.graph
     lows, highs = chip_bounds(graph)
-    lists = (graph.op_producers, graph.op_consumers, graph.op_inputs, graph.op_outputs)
-    pairs = [array for table in lists for array in _offsets_and_entries(table)]
-    uses = (graph.tensor_producer, graph.consumer_offsets, graph.edge_consumer)
-    return MoveArrays(
-        np.asarray(model.op_seconds, np.float64),
-        *pairs,
-        *(np.asarray(table, np.int64) for table in uses),
-        np.asarray(model.tensor_seconds, np.float64),
-        lows == highs,
-    )
+    columns = [np.asarray(model.op_seconds, np.float64)]
+    for lists in (graph.op_producers, graph.op_consumers, graph.op_inputs, graph.op_outputs):
+        columns += _offsets_and_entries(lists)
+    for uses in (graph.tensor_producer, graph.consumer_offsets, graph.edge_consumer):
+        columns.append(np.asarray(uses, np.int64))
+    columns += [np.asarray(model.tensor_seconds, np.float64), lows == highs]
+    return MoveArrays(*columns)
 
 
 def _offsets_and_entries(lists: Lists) -> tuple[np.ndarray, np.ndarray]:

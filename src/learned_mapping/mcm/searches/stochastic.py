@@ -9,6 +9,7 @@ distributions, nor the temperatures.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -138,7 +139,7 @@ def _anneal(
     repair: Repair,
     rng: np.random.Generator,
     budget: Budget,
-    propose: Callable[[np.ndarray | None], tuple[np.ndarray, np.ndarray]],
+    propose: Callable[[Any], tuple[np.ndarray, np.ndarray]],
     start: np.ndarray | None,
     parameters: AnnealingParameters | BalancedParameters,
 ) -> np.ndarray:

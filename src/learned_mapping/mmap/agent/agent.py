@@ -343,7 +343,11 @@ class MMapAgent:
             (self.replay, size - copied - followed),
         )
         return joined(
-            *(s.batch(s.rows(count, self.rng), self.config.unroll) for s, count in shares if count)
+            *(
+                s.batch(s.rows(count, self.rng), self.config.unroll)
+                for s, count in shares
+                if s and count
+            )
         )
 
     def _reanalyse(self) -> None:
@@ -483,8 +487,9 @@ class MMapAgent:
         if self.followed is not None:
             self.followed.restore(arrays, "followed", source)
         if header["whole"] is not None:
+            value, cold, resets = header["whole"]
             self.best_whole = WholeGame(
-                *header["whole"], arrays["whole.actions"], arrays["whole.saved_before"]
+                value, cold, resets, arrays["whole.actions"], arrays["whole.saved_before"]
             )
         self.recent = arrays["recent"].tolist()
         self.stages = list(zip(header["stages"], arrays["stages"].astype(np.int64)))

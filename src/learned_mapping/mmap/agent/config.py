@@ -229,7 +229,7 @@ RANGES: Ranges = {
     "atoms": (2, MOST_WIDE),
     "drop_start": (-1e3, 1e3),
 }
-RULES: tuple[tuple[str, Callable[[AgentConfig], bool], str], ...] = (
+RULES: tuple[tuple[str, Callable[[AgentConfig], object], str], ...] = (
     (
         "games",
         lambda c: 0 <= c.own_windows <= c.windows < c.games,

@@ -28,7 +28,7 @@ def first_game(
     if config.demonstration:
         search = Search(program, Budget(samples=MAX_GAMES))
         greedy_tuned(search)
-        return search.best.value, search.best.action.astype(np.int64), None
+        return search.found.value, search.found.action.astype(np.int64), None
     if config.windows:
         return 0.0, actions, None
     game, to_go = Game(program), np.zeros(program.num_buffers + 1)

@@ -8,7 +8,7 @@ the local negative reward of section 4.3.2.
 set out from any of its decisions, and end by its actions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numba
 import numpy as np
@@ -285,7 +285,7 @@ class Games:
         _step_all(self.program, self.states, np.asarray(actions, np.int64), self.backup)
         self.observe()
 
-    def restart(self, games: object) -> None:
+    def restart(self, games: Iterable[int]) -> None:
         """Games start over; `observe` afterwards."""
         for g in games:
             _restart(self.program, self.states, int(g), self.backup)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.typing import ArrayLike
 
 from learned_mapping.learning.checkpoint import flatten, unflatten
 from learned_mapping.learning.networks import scale_gradient
@@ -15,7 +16,7 @@ from learned_mapping.mmap.agent.network import Networks, Parameters
 from learned_mapping.mmap.agent.replay import Batch
 
 
-def cross_entropy(probabilities: jax.Array, logits: jax.Array) -> jax.Array:
+def cross_entropy(probabilities: ArrayLike, logits: jax.Array) -> jax.Array:
     """[...] -sum p log softmax(logits) over the last axis; 0 where all p are 0."""
     return -jnp.sum(probabilities * jax.nn.log_softmax(logits), axis=-1)
 
@@ -32,7 +33,7 @@ def unrolled_loss(
     atoms, steps = networks.atoms, batch.action.shape[1] - 1
     inside = batch.inside.astype(jnp.float32)
     state = networks.represent(parameters, batch.vector.astype(jnp.float32), batch.ids)
-    policy_loss = value_loss = reward_loss = 0.0
+    policy_loss = value_loss = reward_loss = jnp.zeros((), jnp.float32)
     for k in range(steps + 1):
         weight = inside[:, k] / (steps if k else 1)
         prediction = networks.predict(parameters, state)
@@ -52,7 +53,7 @@ def unrolled_loss(
     parts = {
         "policy_loss": policy_loss,
         "value_loss": value_loss,
-        "reward_loss": jnp.asarray(reward_loss),
+        "reward_loss": reward_loss,
     }
     return policy_loss + value_loss + reward_loss, parts
 

@@ -15,6 +15,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from learned_mapping.learning.networks import draw_parameters
 from learned_mapping.mmap.agent import light_network, paper_network
@@ -28,7 +29,7 @@ FAINT = 14.0
 near 0."""
 
 
-def squeezed(x: jax.Array) -> jax.Array:
+def squeezed(x: ArrayLike) -> jax.Array:
     """h(x) = sign(x) ln(1 + |x|)."""
     return jnp.sign(x) * jnp.log1p(jnp.abs(x))
 
@@ -37,17 +38,17 @@ class Atoms(NamedTuple):
     """Evenly spaced atoms from -limit to limit, of x itself or of h(x), see `squeezed`."""
 
     limit: float
-    count: int
+    number: int
     log: bool
 
     @property
     def positions(self) -> np.ndarray:
-        """[count] values of x or h(x)."""
+        """[number] values of x or h(x)."""
         end = np.log1p(self.limit) if self.log else self.limit
-        return np.linspace(-end, end, self.count, dtype=np.float32)
+        return np.linspace(-end, end, self.number, dtype=np.float32)
 
-    def encode(self, x: jax.Array) -> jax.Array:
-        """[..., count] probabilities on the two atoms next to x [...], with mean x (or h(x)); cut
+    def encode(self, x: ArrayLike) -> jax.Array:
+        """[..., number] probabilities on the two atoms next to x [...], with mean x (or h(x)); cut
         off at the ends."""
         y = squeezed(x) if self.log else x
         positions = self.positions
@@ -58,12 +59,12 @@ class Atoms(NamedTuple):
         )
 
     def decode(self, logits: jax.Array) -> jax.Array:
-        """[...] the mean under softmax(logits [..., count]), transformed back."""
+        """[...] the mean under softmax(logits [..., number]), transformed back."""
         y = jnp.sum(jax.nn.softmax(logits) * self.positions, axis=-1)
         return jnp.sign(y) * jnp.expm1(jnp.abs(y)) if self.log else y
 
     def start(self) -> np.ndarray:
-        """[count] logits to start from."""
+        """[number] logits to start from."""
         positions = self.positions
         return -np.minimum(3.0 * np.abs(positions) / (positions[-1] / 8.0), FAINT)
 
@@ -116,14 +117,16 @@ class Networks:
         parameters["prediction"]["policy_out"]["b"][DROP] = drop_start
         return parameters
 
-    def represent(self, parameters: Parameters, vector: jax.Array, ids: jax.Array) -> jax.Array:
+    def represent(
+        self, parameters: Parameters, vector: jax.Array | np.ndarray, ids: ArrayLike
+    ) -> jax.Array:
         """The states of observations [N, SEEN] and ids [N, 3]."""
         seen = vector[:, : self.width]
         latent = self._represent.apply(parameters["representation"], seen, ids)
         return jnp.concatenate([latent, vector[:, -NUM_ACTIONS:]], axis=-1)
 
     def dynamics(
-        self, parameters: Parameters, state: jax.Array, action: jax.Array
+        self, parameters: Parameters, state: jax.Array, action: ArrayLike
     ) -> tuple[jax.Array, jax.Array]:
         """The next states and reward logits [N, atoms] after actions [N]."""
         latent = state[:, :-NUM_ACTIONS]

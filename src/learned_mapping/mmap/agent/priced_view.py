@@ -41,7 +41,7 @@ def priced_view(program: Program) -> tuple[PlayedGame, PricedView]:
     search = Search(program, Budget(samples=GAMES))
     rule, arrays = priced(search), search.game.program
     at = at_scale(arrays, priced_at(arrays, rule.goal), rule)
-    return search.best, PricedView(at, rule)
+    return search.found, PricedView(at, rule)
 
 
 @numba.njit(cache=True)

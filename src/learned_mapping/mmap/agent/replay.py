@@ -43,7 +43,7 @@ class Replay:
         if capacity < 1:
             raise InputError("replay", "capacity", f"must be at least 1, got {capacity}")
         self.capacity, self.size, self.end = capacity, 0, 0
-        self.fields = {
+        self.fields: dict[str, np.ndarray] = {
             name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in fields.items()
         }
 
@@ -81,12 +81,13 @@ class Replay:
         """Back to what `arrays` returned; raises `InputError` where it does not fit."""
         for name, store in self.fields.items():
             stored = arrays.get(f"{prefix}.{name}")
-            fits = (
-                stored is not None
-                and stored.dtype == store.dtype
-                and stored.shape[1:] == store.shape[1:]
-            )
-            if not fits or len(stored) > self.capacity or f"{prefix}.end" not in arrays:
+            if (
+                stored is None
+                or stored.dtype != store.dtype
+                or stored.shape[1:] != store.shape[1:]
+                or len(stored) > self.capacity
+                or f"{prefix}.end" not in arrays
+            ):
                 raise InputError(source, f"{prefix}.{name}", "is missing or does not fit")
             store[: len(stored)] = stored
             self.size = len(stored)

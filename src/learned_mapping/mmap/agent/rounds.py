@@ -21,7 +21,7 @@ IN_WINDOWS: dict[str, Any] = {
     for field in dataclasses.fields(AgentConfig)
     if (value := getattr(WINDOWS, field.name)) != getattr(WHOLE, field.name)
 }
-ROUNDS = ({}, NEAR_DROP, IN_WINDOWS)
+ROUNDS: tuple[dict[str, Any], ...] = ({}, NEAR_DROP, IN_WINDOWS)
 """Changes of a round to the settings of the first one, in turn: nothing; play begins near "Drop
 everything"; windows as on long programs."""
 

@@ -16,7 +16,7 @@ nothing is discounted; a discount bends that a little.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -122,7 +122,7 @@ class SelfPlay:
 
     def see(self, prices: PricedView) -> None:
         """All games see these prices from now on."""
-        for games in (self.games, self.evaluation, self.single, self.windows):
+        for games in filter(None, (self.games, self.evaluation, self.single, self.windows)):
             games.prices = prices
 
     def follow(self, actions: np.ndarray) -> None:
@@ -149,10 +149,10 @@ class SelfPlay:
     def demonstration(self, actions: np.ndarray, confidence: float) -> Replay:
         """A game by its actions [B]: the policy targets are these, by `confidence`, of which the
         other legal ones share the rest; the values are the exact return to go."""
-        games, rows = (
-            self.single,
-            {name: [] for name in ("vector", "ids", "legal", "action", "expected")},
-        )
+        games = self.single
+        rows: dict[str, list[Any]] = {
+            name: [] for name in ("vector", "ids", "legal", "action", "expected")
+        }
         games.restart([0])
         games.observe()
         while not games.over[0]:
@@ -214,7 +214,7 @@ class SelfPlay:
             return None
         if self.windows is None:
             return self._chunk([whole], finished, [], 0.0)
-        windows = self._play_windows(decide, rng, stop)
+        windows = self._play_windows(self.windows, decide, rng, stop)
         return None if windows is None else self._chunk([whole, windows[0]], finished, *windows[1:])
 
     def _play_whole(
@@ -242,12 +242,14 @@ class SelfPlay:
             None if rows is None else Played(rows, decide(games, temperature).value.astype(float))
         )
 
-    def _play_windows(self, decide, rng, stop) -> tuple[Played, list[WindowResult], float] | None:
+    def _play_windows(
+        self, games: Games, decide, rng, stop
+    ) -> tuple[Played, list[WindowResult], float] | None:
         """Windows of the best game and of the agent's own, those better than the best game, and the
         share of those that end like the game they follow."""
-        games, config = self.windows, self.config
-        first = len(games) - config.own_windows if self.own_guide is not None else len(games)
-        sides = [(self.best, np.arange(first)), (self.own_guide, np.arange(first, len(games)))]
+        own = self.own_guide or self.best
+        first = len(games) if own is self.best else len(games) - self.config.own_windows
+        sides = [(self.best, np.arange(first)), (own, np.arange(first, len(games)))]
         sides = [(guide, at) for guide, at in sides if len(at)]
         starts = np.concatenate([rng.choice(guide.decisions, len(at)) for guide, at in sides])
         for guide, at in sides:
@@ -347,7 +349,7 @@ class SelfPlay:
         return float(same.mean())
 
     def _chunk(self, parts: Sequence[Played], finished, better, equal: float) -> Chunk:
-        config, columns, errors, own = self.config, [], [], []
+        config, by_part, errors, own = self.config, [], [], []
         for part, (rows, bootstrap) in enumerate(parts):
             active, ended = rows["active"], rows["ended"]
             target = lambda_returns(
@@ -365,13 +367,13 @@ class SelfPlay:
             if part == 1 and self.own_guide is not None:
                 of_own[:, config.windows - config.own_windows :] = True
             own.append(of_own.T.reshape(-1)[kept])
-            columns.append({
+            by_part.append({
                 name: np.swapaxes(value, 0, 1).reshape(-1, *value.shape[2:])[kept]
                 for name, value in (rows | {"target": target, "left": left}).items()
                 if name not in ("value", "network_value", "ended", "active")
             })  # fmt: skip
             errors.append(np.abs(rows["network_value"] - target)[active])
-        columns = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
+        columns = {name: np.concatenate([part[name] for part in by_part]) for name in by_part[0]}
         columns["own"] = np.concatenate(own)
         policy = columns["policy"]
         entropy = -np.sum(policy * np.log(policy + 1e-20), axis=-1)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def solve(
     train(agent, budget.spent, log=curve, checkpoint=checkpoint, every=every)
     if evaluate:
         agent.evaluate()
-    metrics = {
+    metrics: dict[str, Any] = {  # None is what was not evaluated.
         "own_return": agent.own_return,
         "recent_return": agent.own_return if agent.recent_return is None else agent.recent_return,
         "best_found": max(

@@ -100,7 +100,7 @@ def evolution_warm(search: Search, rng: np.random.Generator) -> None:
     greedy_tuned(search, share=0.3)
     evolve(
         search.play_preferences,
-        np.eye(3)[search.best.action],
+        np.eye(3)[search.found.action],
         search,
         rng,
         sigma=0.3,

@@ -80,7 +80,7 @@ def greedy_tuned(search: Search, share: float = 1.0) -> None:
         if stop():
             break
         value(ThresholdRule(price=price, copy_price=copy_price, foresight=foresight))
-    for start in sorted(values, key=values.get, reverse=True)[:STARTS]:
+    for start in sorted(values, key=values.__getitem__, reverse=True)[:STARTS]:
         _pattern_search(start, value, stop)
 
 

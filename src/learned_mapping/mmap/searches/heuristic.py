@@ -141,7 +141,8 @@ class Planner:
         HBM."""
         program = self.program
         for value in values_by_benefit(program, program.buffer_demand_s):
-            marks, refused = (self.copies.mark(), self.space.mark()), {}
+            marks = self.copies.mark(), self.space.mark()
+            refused: dict[int, None] = {}
             while True:
                 self.group_offset.update(refused)
                 try:

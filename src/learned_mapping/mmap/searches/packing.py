@@ -50,9 +50,9 @@ def make_pieces(
 ) -> Pieces:
     """The pieces of sizes [N] bytes, piece[k] held over the steps [start[k], end[k]], both
     included; elapsed [T] is when each step begins, in any unit."""
-    started, opened = np.unique(start), []
+    opened: list[int] = []
     ended = np.unique(end)
-    for t in started.tolist():  # a start after an end opens a section
+    for t in np.unique(start).tolist():  # a start after an end opens a section
         if not opened or np.searchsorted(ended, t) > np.searchsorted(ended, opened[-1]):
             opened.append(t)
     low = np.searchsorted(opened, start, side="right") - 1
@@ -109,10 +109,9 @@ def new_state(p: Pieces) -> State:
     closed = np.flatnonzero(spans[:-1] == 0) + 1
     cuts = np.zeros(2 * (n + s) + 8, np.int64)
     cuts[: len(closed) + 2] = [0, *closed, s]
-    frames[0] = tuple(
-        {"count": n, "high": s, "piece": -1, "num_cuts": len(closed) + 2}.get(f, 0)
-        for f in FRAME.names
-    )
+    whole = {"count": n, "high": s, "piece": -1, "num_cuts": len(closed) + 2}
+    for field, value in whole.items():
+        frames[field][0] = value
     log, floors = (
         np.zeros((len(p.rivals) + 8, 2), np.int64),
         np.zeros((min(n * s + s, FLOORS) + 8, 2), np.int64),

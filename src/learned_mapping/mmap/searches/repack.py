@@ -50,7 +50,9 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
         rows = np.array(
             [(i, s, e) for i, piece in enumerate(pieces) for s, e in piece.intervals], np.int64
         )
-        packed = make_pieces(np.array([piece.bytes for piece in pieces]), *rows.T, elapsed_s)
+        sizes = np.array([piece.bytes for piece in pieces])
+        owner, start, end = rows.T
+        packed = make_pieces(sizes, owner, start, end, elapsed_s)
         offsets = pack(packed, program.fast_bytes, go_on, nodes)
         return None if offsets is None else _at_offsets(program, base, pieces, offsets.tolist())
 

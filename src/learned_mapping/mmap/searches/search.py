@@ -62,9 +62,15 @@ class Search:
             )
         return value
 
+    @property
+    def found(self) -> PlayedGame:
+        """The best game; something has been played."""
+        assert self.best is not None
+        return self.best
+
     def mapping(self) -> Mapping:
-        """The best game's solution; something has been played."""
-        return mapping_of(self.program, self.best)
+        """Its solution."""
+        return mapping_of(self.program, self.found)
 
 
 def random_play(search: Search, rng: np.random.Generator) -> None:

@@ -490,6 +490,9 @@ class _Builder:
 
     def scan(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         params, where = equation.params, f"{scope}/scan" if scope else "scan"
+        if params["unroll"] != 1 and not any(isinstance(atom, Cell) for atom in inputs):
+            avals = [v.aval for v in equation.invars]
+            return self.call(jax.make_jaxpr(in_blocks(params))(*avals), inputs, scope)
         body, length, carried = params["jaxpr"], int(params["length"]), params["num_carry"]
         first, second = params["num_consts"], params["num_consts"] + carried
         fixed, carry, sequences = inputs[:first], inputs[first:second], inputs[second:]
@@ -614,6 +617,44 @@ REFERENCES = frozenset(
 """Primitives that make, read and write mutable references."""
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
 """Comparisons that can end a counting loop, and what they are with their sides exchanged."""
+
+
+def in_blocks(params: Mapping[str, Any]) -> Callable:
+    """A scan whose rounds are unrolled in blocks, as every writer spells it: a scan of blocks of
+    rows, and the rounds that are left over."""
+    body, constants = jex.jaxpr_as_fun(params["jaxpr"]), params["num_consts"]
+    length, each, turned = int(params["length"]), int(params["unroll"]), params["reverse"]
+    blocks, left = divmod(length, each) if 0 < each < length else (0, length)
+
+    def rounds(carry: Any, rows: Any, fixed: Any, count: int) -> Any:
+        results = []
+        for i in range(count)[:: -1 if turned else 1]:
+            row = [jax.lax.index_in_dim(x, i, keepdims=False) for x in rows]
+            made = body(*fixed, *carry, *row)
+            carry = tuple(made[: params["num_carry"]])
+            results.append(made[params["num_carry"] :])
+        stacked = zip(*results[:: -1 if turned else 1])
+        return carry, [jnp.concatenate([y[None] for y in every]) for every in stacked]
+
+    def run(*args: Any) -> list[Any]:
+        fixed, carry = args[:constants], args[constants : constants + params["num_carry"]]
+        rows = args[constants + params["num_carry"] :]
+        first = left if turned else 0  # Of the blocks.
+        inside = [x[first : first + length - left] for x in rows]
+        rest = [x[:left] if turned else x[length - left :] for x in rows]
+        parts = []
+        if blocks:
+            shaped = [x.reshape(blocks, each, *x.shape[1:]) for x in inside]
+            block = partial(rounds, fixed=fixed, count=each)
+            carry, made = jax.lax.scan(block, carry, shaped, blocks, turned)
+            parts.append([y.reshape(blocks * each, *y.shape[2:]) for y in made])
+        if left:
+            carry, made = rounds(carry, rest, fixed, left)
+            parts.append(made)
+        whole = [jnp.concatenate(y[:: -1 if turned else 1]) for y in zip(*parts)]
+        return [*carry, *whole]
+
+    return run
 
 
 def held_functions(params: Mapping[str, Any]) -> Iterator[Any]:

@@ -67,14 +67,14 @@ def fused_graph(graph: ComputationGraph) -> ComputationGraph:
         edges += [(value, len(rows)) for value in reads if value not in held]
         add(instruction.name, kind, instruction.flop, weights, untouched, writes)
     index = {value: place for place, value in enumerate(tensors)}
-    names, kinds, flop, weights, untouched = zip(*rows)
+    names, kinds, flop, held_bytes, untouched_bytes = zip(*rows)
     return make_graph(
         name=graph.name,
         op_names=names,
         op_kinds=kinds,
         op_flop=flop,
-        op_weight_bytes=weights,
-        op_untouched_bytes=untouched,
+        op_weight_bytes=held_bytes,
+        op_untouched_bytes=untouched_bytes,
         tensor_names=[flow.values[value].name for value in tensors],
         tensor_producer=list(tensors.values()),
         tensor_bytes=[flow.values[value].bytes for value in tensors],

@@ -115,14 +115,14 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
     if not ops:
         raise InputError(flow.name, "", "the function computes nothing, or nothing but parameters")
     distinct = used.intersection(parameters)
-    names, kinds, flop, weights, untouched = zip(*ops)
+    names, kinds, flop, weights, untouched_bytes = zip(*ops)
     return make_graph(
         name=flow.name,
         op_names=names,
         op_kinds=kinds,
         op_flop=flop,
         op_weight_bytes=weights,
-        op_untouched_bytes=untouched,
+        op_untouched_bytes=untouched_bytes,
         tensor_names=[flow.values[v].name for v, _ in tensors],
         tensor_producer=[op for _, op in tensors],
         tensor_bytes=[flow.values[v].bytes for v, _ in tensors],
@@ -151,11 +151,11 @@ def fold_sources(graph: ComputationGraph) -> ComputationGraph:
     """
     limit, all_weights = FOLDED_FLOP * float(graph.op_flop.sum()), int(graph.op_weight_bytes.sum())
     kept_alive = set(graph.tensor_producer[graph.tensor_is_output].tolist())
-    seconds = np.zeros(graph.num_ops) if graph.op_seconds is None else graph.op_seconds
+    given = np.zeros(graph.num_ops) if graph.op_seconds is None else graph.op_seconds
     # In Python's numbers: what is shared counts once a path, and nothing holds more weights than
     # there are.
     flop, weights, seconds = (
-        column.tolist() for column in (graph.op_flop, graph.op_weight_bytes, seconds)
+        column.tolist() for column in (graph.op_flop, graph.op_weight_bytes, given)
     )
     folded = np.zeros(graph.num_ops, bool)
     for op in graph.topological_order.tolist():
@@ -171,10 +171,9 @@ def fold_sources(graph: ComputationGraph) -> ComputationGraph:
         )
     if not folded.any() or folded.all():
         return graph
-    seconds = None if graph.op_seconds is None else np.array(seconds)
     columns = {
         "op_flop": np.array(flop),
         "op_weight_bytes": np.array(weights),
-        "op_seconds": seconds,
+        "op_seconds": None if graph.op_seconds is None else np.array(seconds),
     }
     return without_ops(graph, folded, {"folded_sources": int(folded.sum())}, **columns)

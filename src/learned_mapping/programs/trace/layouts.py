@@ -25,7 +25,7 @@ SERIES: dict[str, tuple[Callable, int]] = {
 }
 """Primitive -> the function that is nothing else, and how many operands it takes; before what is
 its beginning."""
-GROUPS = {
+GROUPS: dict[str, tuple[list[tuple[int, ...]], Any]] = {
     "contracted": ([(4, 3), (4, 5)], (((0,), (0,)), ((), ()))),
     "rows": ([(4, 3), (2, 3, 5)], (((1,), (1,)), ((), ()))),
 }
@@ -66,14 +66,16 @@ def layout(kind: str, dtype: str) -> list[str]:
         shapes, contraction = GROUPS[dtype]
         matrix = [0] * (dtype == "rows")
         numbers = jax.lax.RaggedDotDimensionNumbers(contraction, [0], matrix)
-        function = partial(jax.lax.ragged_dot_general, ragged_dot_dimension_numbers=numbers)
+        function: Callable = partial(
+            jax.lax.ragged_dot_general, ragged_dot_dimension_numbers=numbers
+        )
         args = [jax.ShapeDtypeStruct(shape, "float32") for shape in shapes]
         args.append(jax.ShapeDtypeStruct((2,), "int32"))
     else:
         function, count = SERIES[kind]
         args = [jax.ShapeDtypeStruct((2, 3), dtype)] * count
     with jax.enable_x64(dtype == "float64"):
-        module = jax.jit(function).lower(*args).compiler_ir("stablehlo")
+        module: Any = jax.jit(function).lower(*args).compiler_ir("stablehlo")
     block = module.body.operations[0].regions[0].blocks[0]
     operations = [op.operation for op in block.operations][:-1]
     return [step.kind for step in steps(operations, {})]

@@ -161,7 +161,8 @@ def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
     from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
     from learned_mapping.programs.trace.parameters import guessed
 
-    kind, weights = asked.get("kind", TEXT), []
+    kind = asked.get("kind", TEXT)
+    weights: Sequence[int] = []
     asked = {"unroll_limit": UNROLL_LIMIT} | asked
     if kind == ONNX:
         from learned_mapping.programs.trace import onnx_model

@@ -92,8 +92,8 @@ def conv_transpose(given: Given) -> Callable:
         if given.get("auto_pad", "NOTSET").startswith("SAME"):
             made = [size * stride for size, stride in zip(x.shape[2:], strides)]
         if made:
-            sides = zip(made, x.shape[2:], strides, reach)
-            rest = [size - (n - 1) * stride - 1 + r for size, n, stride, r in sides]
+            axes = zip(made, x.shape[2:], strides, reach)
+            rest = [size - (n - 1) * stride - 1 + r for size, n, stride, r in axes]
             window["padding"] = [(n // 2, n - n // 2) for n in rest]
         inside, made = w.shape[0] // groups, w.shape[1]
         w = w.reshape(groups, inside, made, *kernel).swapaxes(1, 2)
@@ -268,7 +268,7 @@ def resize(given: Given) -> Callable:
 
     def run(x: Any, *rest: Any) -> Any:
         place = 1 if given.op == "Upsample" or len(given.arrays) < 3 else 2
-        scales = given.array(place) if given.array(place) is not None else given.get("scales")
+        scales: Any = given.array(place) if given.array(place) is not None else given.get("scales")
         sizes, axes = given.array(3), given.get("axes") or range(x.ndim)
         if given.get("keep_aspect_ratio_policy", "stretch") != "stretch":
             raise ValueError("sizes that keep the ratio of the sides are not read")
@@ -380,8 +380,8 @@ def recurrent(given: Given) -> Callable:
 
             (h, state), rows = lax.scan(step, (begin, begin), rows, reverse=way == 1)
             ways.append((rows, h, state))
-        rows, h, state = zip(*ways)
-        made = (jnp.stack(rows, 1), jnp.stack(h), jnp.stack(state))[: max(given.results, 1)]
+        every, last, states = zip(*ways)
+        made = (jnp.stack(every, 1), jnp.stack(last), jnp.stack(states))[: max(given.results, 1)]
         return [jnp.moveaxis(v, -2, 0) if given.get("layout", 0) else v for v in made]
 
     return run

@@ -178,7 +178,8 @@ class _Reader:
 
     def node(self, node: Any, known: dict[str, Known], scope: str) -> Sequence[Known]:
         """The values of one node's results."""
-        op, inputs = node.op_type, [known[i] if i else None for i in node.input]
+        op = node.op_type
+        inputs: list[Any] = [known[i] if i else None for i in node.input]
         said = {a.name: self.onnx.helper.get_attribute_value(a) for a in node.attribute}
         arrays = [self.arrays.get(i) for i in node.input]
         if op == "If":
@@ -273,17 +274,17 @@ class _Reader:
 
     def laid_out(self, given: Given, inputs: Sequence[Known | None], scope: str) -> list[Known]:
         """The values of what a function of JAX lays out."""
-        places = [i for i, pair in enumerate(inputs) if pair]
+        pairs = {i: pair for i, pair in enumerate(inputs) if pair}
         function = LAYOUTS[given.op](given)
 
         def spread(*arrays: Any) -> Any:
-            at = dict(zip(places, arrays))
+            at = dict(zip(pairs, arrays))
             return function(*[at.get(i) for i in range(len(inputs))])
 
-        closed = jax.make_jaxpr(spread)(*(inputs[i][1] for i in places))
+        closed = jax.make_jaxpr(spread)(*(aval for _, aval in pairs.values()))
         inner = f"{scope}/{given.op}" if scope else given.op
         constants = [self.builder.array(c, jax.typeof(c)) for c in closed.consts]
-        atoms = [inputs[i][0] for i in places]
+        atoms = [atom for atom, _ in pairs.values()]
         values = self.builder.walk(closed.jaxpr, constants, atoms, inner)
         avals = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in closed.out_avals]
         return [(v if isinstance(v, int) else None, a) for v, a in zip(values, avals)]

@@ -186,7 +186,8 @@ def schedule_dataflow(
         value = None
         with suppress(Exception):  # of another's object
             value = getattr(machine, field, None)
-        if not isinstance(value, Real) or not 0 < value < np.inf:
+        # The type of all real numbers knows no order.
+        if not isinstance(value, Real) or not 0 < value < np.inf:  # type: ignore[operator]
             raise InputError("machine", field, f"must be above 0 and finite, got {told(value)}")
     instructions, same_as = fuse(flow)
     paired = {same_as(argument): same_as(result) for argument, result in pairs}

@@ -126,12 +126,43 @@ def _whole(
     emit: Emit, inputs: Values, operands: Avals, results: Avals, params: Params
 ) -> list[Any]:
     # Nothing is left out, and nothing added.
-    alike = operands[0].shape == results[0].shape and isinstance(inputs[0], int)
-    return list(inputs[:1]) if alike else []
+    pairs = zip(inputs, operands)
+    alike = (v for v, a in pairs if a.shape == results[0].shape and isinstance(v, int))
+    return list(alike)[:1]
+
+
+def _of_parts(real: str, imaginary: str, spare: int, sign: str | None) -> Spelling:
+    # The sine or the cosine of complex numbers, by real functions of both parts.
+    def spelling(
+        emit: Emit, inputs: Values, operands: Avals, results: Avals, params: Params
+    ) -> list[Any]:
+        if not jnp.issubdtype(results[0].dtype, jnp.complexfloating):
+            return []
+        half = [jax.ShapeDtypeStruct(results[0].shape, jnp.finfo(results[0].dtype).dtype)]
+        truth = [jax.ShapeDtypeStruct(results[0].shape, jnp.bool_)]
+
+        def part(kind: str, *values: Any) -> Any:
+            return emit(kind, values, half * len(values), half)[0]
+
+        a, b = (emit(kind, inputs, operands, half)[0] for kind in ("real", "imag"))
+        is_zero = emit("eq", [a, None], half * 2, truth)
+        waves = {"sin": part("sin", a), "cos": part("cos", a)}
+        up, down = part("expm1", b), part("expm1", part("neg", b))
+        sinh = part("div", part("sub", up, down), None)
+        cosh = part("div", part("add", part("add", up, down), None), None)
+        outer = waves[imaginary] if sign is None else part(sign, waves[imaginary])
+        pair = part("mul", waves[real], cosh), part("mul", outer, sinh)
+        at_zero = [None if place == spare else value for place, value in enumerate(pair)]
+        both = [emit("complex", values, half * 2, results)[0] for values in (at_zero, pair)]
+        return emit("select_n", [*is_zero, *both], truth + results * 2, results)
+
+    return spelling
 
 
 SPELLED: dict[str, Spelling] = {
     "exp2": _exp2,
+    "sin": _of_parts("sin", "cos", 0, None),
+    "cos": _of_parts("cos", "sin", 1, "neg"),
     "integer_pow": _integer_pow,
     "pow": _pow,
     "random_bits": _random_bits,
@@ -139,6 +170,7 @@ SPELLED: dict[str, Spelling] = {
     "stack": _stack,
     "unstack": _unstack,
     "tile": _tile,
+    "concatenate": _whole,
     "slice": _whole,
     "split": _whole,
     "pad": _whole,

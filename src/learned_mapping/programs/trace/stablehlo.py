@@ -13,6 +13,9 @@ from learned_mapping.errors import InputError, shown
 BYTECODE = b"ML\xefR"
 MAX_NESTED = 200  # Brackets within one another: the parser's own stack would overflow.
 
+PLACED = re.compile(r'(?:(?:error: )?"?-?"?:(\d+):\d+|error: (?:.*?\)|unknown)): (.*)')
+"""What the parser says is wrong, after a line of the text or a place of the writer's."""
+
 
 def check_nesting(text: str, path: object) -> None:
     """Raises `InputError` for a text that nests brackets deeper than the parser can."""
@@ -46,12 +49,16 @@ def read(data: bytes, asked: Mapping[str, Any]) -> Any:
             else:
                 module = ir.Module.parse(data.decode())
         except Exception as error:
-            match = re.search(r'"?-?"?:(\d+):\d+: (.*)', str(error))
+            match = PLACED.search(str(error))
             said = next(filter(str.strip, str(error).splitlines()), type(error).__name__)
             fault = f"not StableHLO: {match[2] if match else shown(said, 200)}"
+            if "bad_alloc" in said:
+                fault = "too large for the parser"
             if "quant" in str(error):
                 fault = "quantised types are not read: export the model before it is quantised"
-            raise InputError(asked["name"], f"line {match[1]}" if match else "", fault) from None
+            line = int(match[1] or 0) if match else 0  # There is none in bytecode.
+            place = f"line {line}" if line else ""
+            raise InputError(asked["name"], place, fault) from None
         from learned_mapping.programs.trace.stablehlo_reader import Reader
 
         return Reader(asked["name"], ir, stablehlo, asked["unroll_limit"]).read(module)

@@ -335,6 +335,8 @@ class Reader:
             return self.custom_call(op, inputs, results, known, scope)
         if self.is_implied(op, kind) or self.is_row(op, kind) or self.is_whole(op, kind):
             return inputs[:1]
+        if kind == "concatenate" and op.results[0].type in (types := [v.type for v in op.operands]):
+            return [inputs[types.index(op.results[0].type)]]  # the others are empty
         if kind == "pad" and _inside(_user(op)) is not None:
             return inputs[:1]
         if kind == "slice" and _inside(_maker(op.operands[0])) is not None:

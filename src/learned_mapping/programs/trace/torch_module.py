@@ -184,7 +184,8 @@ class _Reader:
         """The abstract arrays of a node's results, None for each that is no tensor."""
         import torch
 
-        avals, value = [], node.meta.get("val")
+        value = node.meta.get("val")
+        avals: list[jax.ShapeDtypeStruct | None] = []
         for result in value if isinstance(value, list | tuple) else [value]:
             if not isinstance(result, torch.Tensor):
                 avals.append(None)

@@ -250,7 +250,7 @@ def smooth_vectors(instance: Instance, depth: np.ndarray) -> list[np.ndarray]:
         if room > 0:
             smallest = (
                 _smallest_dense(dense, basis, room)
-                if factor is None
+                if dense is not None
                 else _smallest(factor, basis, room)
             )
             vectors[:, : smallest.shape[1]] = smallest

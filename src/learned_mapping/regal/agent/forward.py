@@ -20,7 +20,7 @@ from learned_mapping.regal.agent.features import EDGE_FEATURES, NODE_FEATURES, F
 from learned_mapping.regal.rules.instance import OBJECTIVES, Instance
 
 Parameters = Mapping[str, Mapping[str, np.ndarray]]
-Network = TypeVar("Network")
+Network = TypeVar("Network", bound=Any)
 
 MODELS = ("gnn", "plain", "gas", "mlp")
 """REGAL's graph network with a skip: its heads read an op's encoded attributes beside what the
@@ -200,9 +200,9 @@ def _embed(parameters: Parameters, seen: Features, h: np.ndarray, rounds: int) -
         messages.append((name, *of_ends, of_edge, incidence, last["w"], constant))
     for _ in range(rounds):
         received = np.zeros_like(h)
-        for name, of_sender, of_receiver, of_edge, incidence, last, constant in messages:
+        for name, of_sender, of_receiver, of_edge, incidence, out, constant in messages:
             x = (h @ of_sender)[seen.senders] + (h @ of_receiver)[seen.receivers] + of_edge
-            received += (incidence @ _activation(parameters, name, x)) @ last + constant
+            received += (incidence @ _activation(parameters, name, x)) @ out + constant
         h = _perceptron(parameters, "node_update", np.concatenate([h, received], axis=1))
     return h
 

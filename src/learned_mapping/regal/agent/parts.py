@@ -8,7 +8,7 @@ device, and asks the network again about each half.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def _part(instance: Instance, ops: np.ndarray) -> Instance:
     machine = instance.machine
     if machine.devices == 2 and len(ops) == instance.graph.num_ops:
         return instance
-    speeds = {name: float(machine.each(name)[0]) for name in SPEEDS}
+    speeds: dict[str, Any] = {name: float(machine.each(name)[0]) for name in SPEEDS}
     two = Devices(memory_bytes=float(machine.each("memory_bytes").min()), **speeds)
     if len(ops) == instance.graph.num_ops:
         return replace(instance, machine=two)

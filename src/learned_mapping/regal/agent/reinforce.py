@@ -149,7 +149,7 @@ def seconds_of(ops: np.ndarray, stage: Stage) -> float:
 def stage_at(config: ReinforceConfig, spent: float) -> int:
     """The number of the stage after `spent` seconds."""
     ends = np.cumsum([stage.share for stage in config.stages]) * config.seconds
-    return int(min(np.searchsorted(ends, spent, side="right"), len(ends) - 1))
+    return min(int(np.searchsorted(ends, spent, side="right")), len(ends) - 1)
 
 
 def rate_at(config: ReinforceConfig, spent: float) -> float:
@@ -355,7 +355,8 @@ class ReinforceAgent:
 
     def choose(self, order: np.ndarray) -> list[int]:
         """The first graphs of `order` that fill a batch."""
-        chosen, total = [], 1
+        chosen: list[int] = []
+        total = 1
         for g in order.tolist():
             if len(chosen) == self.config.batch_graphs or (
                 chosen and total + self.sizes[g] > self.config.batch_ops

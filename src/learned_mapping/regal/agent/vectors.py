@@ -6,11 +6,13 @@ cuts of a graph the differences are as large as a run's noise. The paper's polic
 """
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from learned_mapping.errors import InputError
 from learned_mapping.learning.checkpoint import read_checkpoint
@@ -61,7 +63,7 @@ def inputs(facts: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return np.concatenate([facts, relative, raced, which], axis=-1)
 
 
-def logits(parameters: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+def logits(parameters: Mapping[str, ArrayLike], x: jax.Array) -> jax.Array:
     """[..., 7] of `inputs` [..., 7, X], standardised: one hidden layer beside a linear one."""
     return (
         jnp.tanh(x @ parameters["w"] + parameters["b"]) @ parameters["v"] + x @ parameters["linear"]

@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 
 from learned_mapping.cp_sat import run
 from learned_mapping.errors import InputError
-from learned_mapping.regal.bounds.cp_sat_memory import MemoryModel, StepsModel
+from learned_mapping.regal.bounds.cp_sat_memory import MemoryModel, PeakModel, StepsModel
 from learned_mapping.regal.bounds.cp_sat_model import Phase, RuntimeModel
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.schedule import Schedule
@@ -94,7 +94,8 @@ def cp_sat(
         model = kind(instance, phase)
         if best is not None:
             model.hint(best)
-        if phase.one_way:  # no schedule has a smaller peak: the search may stop there
+        if phase.one_way and isinstance(model, PeakModel):
+            # No schedule has a smaller peak: the search may stop there.
             model.model.add(model.peak >= round(result.bound / model.unit))
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1

@@ -28,6 +28,8 @@ weighted = cp_model.LinearExpr.weighted_sum
 class PeakModel(Model):
     """Bytes of the fuller device at its fullest, rounded down one by one to whole units."""
 
+    peak: cp_model.IntVar
+
     def __init__(self, instance: Instance):
         super().__init__(instance)
         graph = self.graph

@@ -89,7 +89,7 @@ class Model:
                     sent, [self.apart[self.producer[tensor], c] for c in consumers]
                 )
 
-    def _both(self, one: cp_model.IntVar, other: cp_model.IntVar) -> cp_model.IntVar:
+    def _both(self, one: cp_model.LiteralT, other: cp_model.LiteralT) -> cp_model.IntVar:
         """Whether both hold."""
         here = self.model.new_bool_var("")
         self.model.add_bool_and(one, other).only_enforce_if(here)
@@ -122,9 +122,9 @@ class Model:
         for tensor, sent in self.sent.items():
             if solver.value(sent):
                 home = self.producer[tensor]
-                moment = solver.value(self.transfer[tensor])
+                at = solver.value(self.transfer[tensor])
                 lasts = self.sends[tensor] > 0
-                items.append((moment, lasts, rank[home], 1, tensor, 1 - placement[home]))
+                items.append((at, lasts, rank[home], 1, tensor, 1 - placement[home]))
         return self._schedule(placement, [item[-2:] for item in sorted(items)])
 
     def _schedule(self, placement, order) -> Schedule:

@@ -191,7 +191,7 @@ def one_device(instance: Instance) -> Schedule:
     if not instance.arrays.counts_memory or instance.objective == "memory":
         return best
     others = (depth_first(instance, np.full(n, d)) for d in np.argsort(seconds, kind="stable")[1:])
-    return min(best, *others, key=lambda schedule: _fitness(instance, schedule))
+    return min((best, *others), key=lambda schedule: _fitness(instance, schedule))
 
 
 def _least_memory(instance: Instance) -> Schedule:

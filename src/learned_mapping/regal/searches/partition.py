@@ -45,7 +45,7 @@ def partition(
     return result
 
 
-def cut_weight(adjacency: Adjacency, side: np.ndarray) -> float:
+def cut_weight(adjacency: Adjacency, side: np.ndarray | list[int]) -> float:
     """The total weight of edges between different parts."""
     total = sum(
         w for u, near in enumerate(adjacency) for v, w in near.items() if side[u] != side[v]

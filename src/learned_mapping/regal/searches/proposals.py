@@ -8,6 +8,7 @@ paper samples both once for each run; the mean of each is a variant here.
 
 import functools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -21,7 +22,7 @@ from learned_mapping.regal.searches.brkga import MutantLaw
 BINS = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 
 
-def law_of(parameters: np.ndarray, *, priorities: bool = True, **options: object) -> MutantLaw:
+def law_of(parameters: np.ndarray, *, priorities: bool = True, **options: Any) -> MutantLaw:
     """A law from its parts.
 
     Args:

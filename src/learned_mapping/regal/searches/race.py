@@ -27,7 +27,8 @@ def race(
     best, drawn, trial = np.zeros((3, instance.chromosome_length))
     scores = np.full((len(laws), 3), np.inf)
     for place, law in enumerate(laws):
-        tables, values = tables_of(law), []
+        tables = tables_of(law)
+        values: list[float] = []
         while len(values) < DRAWN and not budget.spent():
             values.append(
                 _sample(a, work, rng, drawn, trial, np.inf, tables, len(values), np.zeros(1))

@@ -88,7 +88,7 @@ class EditSearch:
         self.edits, self.repeats = new_edits(program), repeats_of(program)
         self.counts = np.zeros((len(KINDS), COUNTS), np.int64)
         """Counts by kind of edit: played, better, better by a trial, undone."""
-        self.action = search.best.action.astype(np.int64)
+        self.action = search.found.action.astype(np.int64)
         self._begin()
 
     @property
@@ -132,5 +132,5 @@ class EditSearch:
         self._begin()
         search.game.restart()
         search.game.play_actions(self.action)
-        if search.game.value > search.best.value:
+        if search.game.value > search.found.value:
             search.best = search.game.played()
