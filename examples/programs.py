@@ -23,9 +23,8 @@ from learned_mapping.mmap.rules.state import program_arrays
 env = lm.mmap.env
 GAMES, STEPS, EPOCHS, BATCHES = 32, 128, 4, 4  # games side by side, moves of each in an update
 RATE, CLIP, ENTROPY, TRACE, GAMMA = 5e-4, 0.2, 0.005, 0.95, 0.98
-SHARP = 4.0  # how much surer the policy is when it is judged
+SHARP, TRUST = 4.0, 0.5  # when judged: how sure it is, how much of what it learned counts
 LOW, HIGH = (-3.0, 0.0, 0.0), (2.0, 3.0, 1.0)  # price of a placement, of a copy on top; foresight
-MOST = 500  # buffers of a program
 
 
 def network(seen, odds):
@@ -148,7 +147,7 @@ def train(programs, updates, seed=0):
     """Parameters after so many updates. Inside `env.exact`."""
     game = beginning([programs[i % len(programs)] for i in range(GAMES)])
     key, first = jax.random.split(jax.random.PRNGKey(seed))
-    parameters = policy.init(first, jnp.zeros(WIDTH + 3), jnp.zeros(3))
+    parameters = policy.init(first, jnp.zeros(WIDTH + 3, "float32"), jnp.zeros(3, "float32"))
     state = parameters, optimiser.init(parameters), game[2], key
     step = jax.jit(update)
     for number in range(1, updates + 1):
@@ -168,8 +167,9 @@ def play(parameters, programs, games, seed=0):
         def move(carry):
             states, key = carry
             key, draw = jax.random.split(key)
-            actions = jax.random.categorical(draw, SHARP * look(parameters, game, states)[0])
-            return decide(game[0], states, jnp.where(states.over, -1, actions)), key
+            logits, _, (_, odds, _) = look(parameters, game, states)
+            action = jax.random.categorical(draw, SHARP * (odds + TRUST * (logits - odds)))
+            return decide(game[0], states, jnp.where(states.over, -1, action)), key
 
         return jax.lax.while_loop(lambda carry: ~carry[0].over.all(), move, (game[2], key))[0]
 
@@ -191,9 +191,9 @@ if __name__ == "__main__":
     parser.add_argument("--programs", type=int, default=60, help="at most, of each half")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    seen, unseen = (instances("MMap", s, MOST)[: options.programs] for s in ("train", "test"))
+    seen, unseen = instances("MMap", most=500), instances("MMap", "test")[: options.programs]
     with env.exact():
-        found = play(train(seen, options.updates, options.seed), unseen, 32)
+        found = play(train(seen[: options.programs], options.updates, options.seed), unseen, 128)
     rule = [lm.mmap.solve(program, "greedy-tuned").metrics["return"] for program in unseen]
     for program, own, tuned in zip(unseen, found, rule):
         print(f"{program.name}: {own:.3f}, greedy-tuned {tuned:.3f}")
