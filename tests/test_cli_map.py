@@ -2,11 +2,17 @@
 
 import json
 import re
+import time
 
 import pytest
 
 from cli_files import answer, one_line, refusal, run
+from learned_mapping import auto
+from learned_mapping.budget import Budget
+from learned_mapping.cli import answers
 from learned_mapping.cli.answers import size, span
+from learned_mapping.problem import problem
+from learned_mapping.programs.formats import read_graph
 
 MB = 10**6
 
@@ -151,6 +157,68 @@ def test_more_devices_than_schedules_take(capsys, folder):
     code, out, content = asked(capsys, folder, chain(2), machine(9))
     assert code == 0 and "schedules are for at most 8 devices" in out
     assert content["latency"]["verdict"] == "not-asked"
+
+
+def test_one_device_without_room(capsys, folder):
+    """300 MB of weights on 150 MB fit by no means. Would catch a fault of ours where no second
+    device is there to be compared with."""
+    code, out, content = asked(capsys, folder, chain(3, 100 * MB), machine(1, 150 * MB))
+    assert code == 1 and out.count("does not fit") == 3
+    assert content["latency"]["value"] is None
+    code, _, content = asked(capsys, folder, chain(3), machine(1, 4000))
+    assert code == 1 and content["latency"]["verdict"] != "fits"
+
+
+def test_copies_pass_the_bound_of_partitions(capsys, folder):
+    """One product of a millisecond: in parts 1,000 runs a second at most, three copies give 3,000.
+    Would catch a bound below its value."""
+    row = asked(capsys, folder, chain(1), machine(3))[2]["throughput"]
+    assert row["value"] == pytest.approx(3000) == row["bound"] and row["proved"] == "all"
+
+
+def test_what_was_assumed_is_said(capsys, folder):
+    """Would catch weights that are taken for data in silence, and op times that look as if they
+    were of this machine."""
+    out = asked(capsys, folder, chain(3, 0), machine(2))[1]
+    assert "no argument is taken for weights" in out
+    timed = chain(3)
+    for op in timed["ops"]:
+        op["seconds"] = 1e-3
+    out = asked(capsys, folder, timed, machine(2))[1]
+    assert "the file says the time of each op: the same on every device" in out
+    assert "no argument" not in asked(capsys, folder, chain(3), machine(2))[1]
+
+
+def test_compiling_takes_none_of_the_time(monkeypatch, tmp_path):
+    """Compiling twice as long as the limit, before each method. Would catch searches that a first
+    use leaves out."""
+    (tmp_path / "g.json").write_text(json.dumps(chain(40)))
+    paper, ran = problem("regal"), []
+    task, measured = paper.task(read_graph(tmp_path / "g.json")), auto.measured
+
+    def noted(problem, task, name, outcome, budget):
+        ran.append(name)
+        return measured(problem, task, name, outcome, budget)
+
+    monkeypatch.setattr(auto, "warm_up", lambda *_: time.sleep(1.0))
+    monkeypatch.setattr(auto, "measured", noted)
+    monkeypatch.setattr(auto, "_proved", lambda *_: auto.NONE)
+    auto.answer(paper, task, Budget(seconds=0.5))
+    assert ran == ["one-device", "list-scheduler", "local-search"]
+
+
+def test_what_is_left_is_shared_by_what_is_to_come(monkeypatch, capsys, folder):
+    """Two problems, for there is no fast memory. Would catch a third of the time that nobody
+    takes, and one limit for each of them."""
+    shares, answered = [], answers.answer
+
+    def noted(paper, task, clock, share, **options):
+        shares.append((paper.name, share, clock.limit_s))
+        return answered(paper, task, clock, share, **options)
+
+    monkeypatch.setattr(answers, "answer", noted)
+    asked(capsys, folder, chain(3), machine(2))
+    assert shares[:2] == [("mcm", 0.5, 3.0), ("regal", 1.0, 3.0)]
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,8 @@ PICTURES: dict[str, Callable[[Any, str], str]] = {
         "mcm.fresh", "all", "improvement",
         {"greedy-careful": "careful greedy, 1 partition", "random": "random search",
          "rl-sample-credit": "the policy, one credit", "rl": "the policy, a credit per op",
-         "sa-balanced": "annealing from an even split", "optimum": "the optimum"},
+         "sa-balanced": "annealing from an even split", "climb": "a climb by pushes, made since",
+         "optimum": "the optimum"},
         ".2f",
     ),
     "race-ladder": _stored(

@@ -191,7 +191,7 @@ def _choice(
 
 
 DATA = {"mmap": ("compiled",), "mcm": ("mcm-graphs", "mcm-bert"), "regal": ("regal-graphs",)}
-DATA |= {"mcm.headroom": ("mcm-headroom",), "mcm.fresh": ("mcm-fresh",)}
+DATA |= {"mcm.headroom": ("mcm-headroom",), "mcm.fresh": ("mcm-fresh",), "mcm.wide": ("mcm-wide",)}
 """Paper, or artifact where it has its own -> the data sets that artifacts are made from."""
 
 

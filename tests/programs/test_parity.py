@@ -1,6 +1,8 @@
 """One meaning for a program, whichever door it came through: what `lmap trace` counts of a function
 is what its StableHLO counts, printed by JAX or exported for each platform."""
 
+from pathlib import Path
+
 import jax
 import pytest
 from jax import export
@@ -73,3 +75,9 @@ def test_most_functions_are_alike():
     assert set(DIFFERENT) <= set(CASES) and len(WHOLE) >= 40
     for cases in (RULES, WHOLE):
         assert len(set(DIFFERENT) & set(cases)) <= 0.05 * len(cases)
+
+
+def test_what_differs_stands_in_the_book():
+    """Would catch a difference that a reader of the page on formats is not told."""
+    page = (Path(__file__).resolve().parents[2] / "book/formats.md").read_text()
+    assert all(f"| {reason} |" in page for _, reason in DIFFERENT.values())

@@ -232,6 +232,8 @@ def utf8_text(data: bytes, source: object) -> str:
 def parse_json(data: bytes, source: object) -> Node:
     """Parses UTF-8 JSON text; refuses duplicate keys, NaN and infinities, absurd nesting and too
     many values."""
+    if not data.strip():
+        raise InputError(source, "", "is empty")
     values = sum(data.count(character) for character in b"{[,:")
     if values > MAX_VALUES:
         raise InputError(

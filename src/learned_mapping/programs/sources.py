@@ -37,8 +37,6 @@ def read_graph_of(
     if is_function(source):
         return _of_function(source)
     head = read_head(source)
-    if not head:
-        raise InputError(source, "", "is empty")
     kind = kind_of(head)
     if kind in MODELS:
         from learned_mapping.programs.trace.models import read_model

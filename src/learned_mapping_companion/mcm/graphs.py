@@ -16,7 +16,8 @@ from learned_mapping_companion.datasets.manifest import Item
 from learned_mapping_companion.datasets.registry import SETS, stored_manifest
 
 # No two graphs share a name.
-PLAIN, HEADROOM, FRESH = SET_NAMES = ("mcm-graphs", "mcm-headroom", "mcm-fresh")
+SET_NAMES = ("mcm-graphs", "mcm-headroom", "mcm-fresh", "mcm-wide", "mcm-cnn-rnn")
+PLAIN, HEADROOM, FRESH, WIDE, CNN_RNN = SET_NAMES
 
 
 def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:

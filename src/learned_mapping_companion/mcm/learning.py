@@ -181,6 +181,7 @@ def plan_fig5(
 
 plan_headroom = partial(plan_fig5, of=graphs.HEADROOM, searches=UNTRAINED)
 plan_fresh = partial(plan_fig5, of=graphs.FRESH, searches=UNTRAINED)
+plan_cnn_rnn = partial(plan_fig5, of=graphs.CNN_RNN, searches=UNTRAINED)
 plan_credit = partial(plan_fig5, split="validation", searches=UNTRAINED)
 """Without what starts from a policy trained before, which is in Figure 5, and whose copies the
 validation graphs chose. ``quick`` opens no set; the fresh one was opened once, everything fixed."""
@@ -273,7 +274,7 @@ def family_rows(scores: dict[str, dict[str, list[float]]]) -> list[Row]:
     return table_rows
 
 
-assemble_headroom = assemble_fresh = assemble_credit = assemble_fig5
+assemble_headroom = assemble_fresh = assemble_cnn_rnn = assemble_credit = assemble_fig5
 
 
 def assemble_table2(profile: str, records: Sequence[Record]) -> Record:

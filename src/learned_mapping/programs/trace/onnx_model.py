@@ -160,7 +160,10 @@ class _Reader:
     def walk(self, graph: Any, known: dict[str, Known], scope: str) -> list[Known]:
         """Lays out a graph's nodes, in their order; returns the values it ends with."""
         for node in graph.node:
-            op = shown(node.op_type)
+            op, self.place = shown(node.op_type), ""
+            texts = (node.op_type, node.name, node.domain, *node.input, *node.output)
+            if not all(isinstance(text, str) for text in texts):
+                self.fail("a name that is no UTF-8 text")
             self.place = f"node {shown(node.name or ''.join(node.output[:1]) or op, 200)}"
             if node.domain not in DOMAINS:
                 self.fail(f"{shown(node.domain)}.{op}: only ONNX's own operations are read")

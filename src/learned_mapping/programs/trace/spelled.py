@@ -115,7 +115,7 @@ def _tile(emit: Emit, inputs: Values, operands: Avals, results: Avals, params: P
 
 def _pow(emit: Emit, inputs: Values, operands: Avals, results: Avals, params: Params) -> list[Any]:
     # A whole exponent is made a number of the same type.
-    if operands[0].dtype == operands[1].dtype:
+    if len(operands) < 2 or operands[0].dtype == operands[1].dtype:
         return []
     alike = [jax.ShapeDtypeStruct(operands[1].shape, operands[0].dtype)]
     exponent = emit("convert_element_type", inputs[1:], operands[1:], alike)

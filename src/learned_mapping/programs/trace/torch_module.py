@@ -295,6 +295,8 @@ def _parameters(
     if kind in ("sort", "top_k"):
         more = {"k": given["k"]} if kind == "top_k" else {}
         return {"dimension": given["dim"] % max(len(avals[0].shape), 1), **more}
+    if kind == "integer_pow":
+        return {"y": given["exponent"]}
     if kind == "fft":
         return {"fft_lengths": [max(avals[0].shape[d], results[0].shape[d]) for d in given["dim"]]}
     if kind.startswith("reduce_window"):

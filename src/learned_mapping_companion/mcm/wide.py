@@ -1,0 +1,166 @@
+"""Wide graphs on 36 chips, which no exact method proves: every method beside a proven bound, and
+methods that learn the chips where nobody knows the times of the ops.
+
+A part of the runs is of the analytical model, a part of silicon whose ops differ (`mcm.chips`). The
+twelve test graphs were opened once, by this table.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from learned_mapping.budget import Budget
+from learned_mapping.hardware.chip_package import ChipPackage
+from learned_mapping.mcm.methods import PROBLEM, Task
+from learned_mapping.mcm.rules.cp_sat import fastest_partition
+from learned_mapping.mcm.searches.greedy import careful_greedy
+from learned_mapping.mcm.silicon import EXTRA_METHODS
+from learned_mapping.mcm.validate import validate
+from learned_mapping.problem import warm_up
+from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.datasets.registry import stored_manifest
+from learned_mapping_companion.mcm import graphs
+from learned_mapping_companion.mcm.levels import end_row
+from learned_mapping_companion.statistics import geometric_mean
+from learned_mapping_companion.table import (
+    Record,
+    Row,
+    assembled,
+    by,
+    of_profile,
+    ratio_rows,
+    row,
+    summary_row,
+    sweep,
+)
+
+INSTANCE = "all"
+QUICK_GRAPHS = ("gru_writer_1x6",)  # Of `mcm-graphs`: ``quick`` opens no test set.
+RULES = ("greedy-naive", "greedy-careful")
+SOLVER, EFFORT = "cp-sat", {"quick": 1.0, "full": 5.0}
+SEARCHES = (
+    "random",
+    "random-balanced",
+    "sa-balanced",
+    "climb",
+    "rl",
+    "rl-balanced-frozen",
+    "rl-balanced",
+)
+SAMPLES = {"quick": 40, "full": 500}
+SPREAD, WORLD = 0.5, 100
+"""Of the silicon, as in `mcm.chips`."""
+MEASURED = {"learned-times": 10, "rl-balanced": 430, "random-balanced": 430}
+"""Method on silicon -> its measurements."""
+FEW = 10  # Measurements at most in ``quick``.
+CONTRASTS = (
+    ("climb", "sa-balanced"),
+    ("climb", "random-balanced"),
+    ("rl", "random"),
+    ("rl", "sa-balanced"),
+    ("rl", "climb"),
+    ("rl-balanced", "rl-balanced-frozen"),
+    ("rl-balanced", "climb"),
+    ("rl-balanced", "sa-balanced"),
+    ("rl-balanced", "random-balanced"),
+    ("rl-balanced", "rl"),
+)
+ON_SILICON = (("learned-times", "rl-balanced"), ("learned-times", "random-balanced"))
+
+
+@lru_cache(maxsize=2)
+def _task(instance: str) -> Task:
+    return Task(graphs.load_graph(instance), ChipPackage(chips=graphs.chips(instance)))
+
+
+def _judged(task: Task, assignment: np.ndarray) -> Record:
+    verdict = validate(task.graph, task.partition(assignment), task.model.package)
+    return {"valid": verdict.valid, "throughput": verdict.costs.get("throughput", 0.0)}
+
+
+def wide_run(method: str, instance: str, config: Record, seed: int) -> Record:
+    """A method on a graph by the analytical model, those of silicon that cut evenly among them."""
+    task = _task(instance)
+    chosen = EXTRA_METHODS.get(method) or PROBLEM.method(method, config["network"])
+    warm_up(PROBLEM, task, chosen)
+    budget = Budget(samples=config["samples"], cpu=True)
+    partition, _ = chosen.run(task, np.random.default_rng(seed), budget)
+    return _judged(task, partition.assignment) | {"seconds": budget.seconds}
+
+
+def solver_run(method: str, instance: str, config: Record, seed: int) -> Record:
+    """CP-SAT from the careful greedy's partition, within its own units of work; with its bound, in
+    results per second."""
+    task, budget = _task(instance), Budget(samples=1, cpu=True)
+    start = careful_greedy(task.model)
+    outcome = fastest_partition(task.model, effort=config["effort"], seed=seed, start=start)
+    found = start if outcome.assignment is None else outcome.assignment
+    most = 1.0 / outcome.bound if outcome.bound > 0.0 else None
+    return _judged(task, found) | {"seconds": budget.seconds, "most": most}
+
+
+def plan_wide(profile: str, seeds: int) -> list[Run]:
+    """Rules and the solver once, searches by seed with equal samples; on silicon few measurements
+    against many."""
+    quick, runs = profile == "quick", []
+    for name in QUICK_GRAPHS if quick else graphs.names("test", graphs.WIDE):
+        config = {"samples": 1, "network": profile}
+        runs += sweep("mcm.wide", RULES, [name], config)
+        runs += sweep("mcm.wide_solver", [SOLVER], [name], {"effort": of_profile(EFFORT, profile)})
+        config = {"samples": of_profile(SAMPLES, profile), "network": profile}
+        runs += sweep("mcm.wide", SEARCHES, [name], config, seeds)
+        for method, samples in MEASURED.items():
+            config = {"spread": SPREAD, "world": WORLD, "network": profile}
+            config |= {"samples": min(samples, FEW) if quick else samples}
+            runs += sweep("silicon.chips", [method], [name], config, seeds)
+    return runs
+
+
+def bound_of(name: str) -> float:
+    """Results per second that no partition of a graph is above, from the graph's facts."""
+    of = graphs.PLAIN if name in QUICK_GRAPHS else graphs.WIDE
+    facts = stored_manifest(of).item(name).facts
+    return 1.0 / facts["bound_s" if of == graphs.PLAIN else "chain_bound_s"]
+
+
+def assemble_wide(profile: str, records: Sequence[Record]) -> Record:
+    """By graph, and as geometric means over all: throughput as a share of the bound; CPU seconds;
+    what CP-SAT's own bound is of ours; ratios, intervals over graphs and seeds. Rows of silicon
+    have its ``spread``."""
+    model = [record for record in records if "spread" not in record["config"]]
+    measured = [record for record in records if "spread" in record["config"]]
+    names = list(dict.fromkeys(record["instance"] for record in records))
+    bound = {name: bound_of(name) for name in names}
+    table_rows: list[Row] = []
+    scores = {}
+    for method, here in by(model, "method").items():
+        groups = by(here, "instance")
+        shares = {name: _throughputs(groups[name], bound[name]) for name in names}
+        scores[method] = {name: _throughputs(groups[name]) for name in names}
+        for name in names:
+            table_rows.append(summary_row(name, method, "of_bound", shares[name]))
+        logs = np.log(np.array([shares[name] for name in names]))[:, :, None]
+        entry = end_row(INSTANCE, method, "of_bound", logs)
+        table_rows.append(entry | {"samples": here[0]["config"].get("samples", 1)})
+        seconds = [record["result"]["seconds"] for record in here]
+        table_rows.append(summary_row(INSTANCE, method, "seconds", seconds, graphs=len(names)))
+    found = [record for record in model if record["result"].get("most")]
+    ratios = [record["result"]["most"] / bound[record["instance"]] for record in found]
+    if ratios:
+        over = geometric_mean(ratios)
+        table_rows.append(row(INSTANCE, SOLVER, "its_bound", over, graphs=len(ratios), n=1))
+    more = {"graphs": len(names), "over_tasks": True}
+    table_rows += ratio_rows(INSTANCE, scores, CONTRASTS, **more)
+    told = {
+        method: {name: _throughputs(runs) for name, runs in by(here, "instance").items()}
+        for method, here in by(measured, "method").items()
+    }
+    more |= {"spread": SPREAD, "samples": min(MEASURED.values())}
+    for entry in ratio_rows(INSTANCE, told, ON_SILICON, **more):
+        table_rows.append(entry | {"metric": "ratio_on_silicon"})
+    return assembled(table_rows, valid=(record["result"]["valid"] for record in records))
+
+
+def _throughputs(records: Sequence[Record], unit: float = 1.0) -> list[float]:
+    return [record["result"]["throughput"] / unit for record in records]
