@@ -14,7 +14,7 @@ from learned_mapping_companion.artifact import Run
 
 PROJECT = Path(__file__).resolve().parents[2]
 WATCHED = ("mcm/greedy-naive", "mcm/greedy-careful", "mcm/optimum", "regal/gp-dfs")
-LINK = "link_bytes_per_s: float = "
+LINK = "link_bytes_per_s: Each = "
 """How fast a tensor moves between chips: a part of what paper 2 rewards, and nothing to paper 3."""
 
 
