@@ -108,8 +108,8 @@ class Problem(ABC):
         known = self.methods(profile)
         if isinstance(name, str) and name in known:
             return known[name]
-        if isinstance(name, str) and ":" in name:
-            file = name.rpartition(":")[0]
+        file, colon, function = name.rpartition(":") if isinstance(name, str) else ("", "", "")
+        if colon and all(part.isidentifier() for part in function.split(".")):
             return _own_method(name, os.path.getmtime(file) if os.path.isfile(file) else 0.0)
         there = alternative(name, known) or f", known are {', '.join(known)}"
         raise InputError("method", "", f"no method is named {told(name)}{there}")
