@@ -8,6 +8,7 @@ chips in a row (`package_of`), paper 3 the devices and every link (`devices_of`)
 import dataclasses
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -382,7 +383,7 @@ def read_machine(name: str) -> Machine:
     known = sorted(path.stem for path in PRESETS.glob("*.yml"))
     preset = name in known
     path = PRESETS / f"{name}.yml" if preset else Path(name)
-    if not preset and not path.exists():
+    if not preset and not os.path.exists(path):
         hint = alternative(name, known) or f"; known are {', '.join(known)}"
         raise InputError(name, "", f"no such file, and no machine of that name{hint}")
     data = read_bytes(path, MAX_BYTES)
