@@ -255,7 +255,8 @@ def simple_table(caption: str, head: Html, body: Html, *, key: bool = False) -> 
     return Html(
         '<div class="lm-table" style="overflow-x:auto"><table'
         f' class="table{" lm-key" if key else ""}">'
-        f"<caption>{escaped(caption)}</caption><thead>{escaped(head)}</thead><tbody>{escaped(body)}</tbody></table></div>"
+        f"<caption>{escaped(caption)}</caption><thead>{escaped(head)}</thead>"
+        f"<tbody>{escaped(body)}</tbody></table></div>"
     )
 
 

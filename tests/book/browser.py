@@ -129,7 +129,8 @@ class Browser:
         """Goes to an address and waits until the page has loaded and has not changed for a fifth of
         a second."""
         self.events.clear()
-        self.call("Page.navigate", url=address)
+        if "loaderId" not in self.call("Page.navigate", url=address):
+            self.call("Page.reload")  # another place of the page that is shown already
         end = time.monotonic() + self.timeout
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             if time.monotonic() > end:

@@ -32,7 +32,7 @@ globalThis.checks = (() => {
       const style = getComputedStyle(e), svg = e.closest("svg");
       if (svg && !svg.closest(".lm-explorable, .lm-figure")) continue;
       let ground = behind(svg ? svg.parentElement : e);
-      if (e.classList.contains("lm-on-node")) ground = parse(getComputedStyle(e.previousElementSibling).fill);
+      if (e.matches(".lm-on-node, .lm-named")) ground = parse(getComputedStyle(e.previousElementSibling).fill);
       const a = light(over(parse(svg ? style.fill : style.color), ground)), b = light(ground);
       const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), size = parseFloat(style.fontSize);
       const least = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700) ? 3 : 4.5;

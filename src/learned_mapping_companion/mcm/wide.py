@@ -21,6 +21,7 @@ from learned_mapping.problem import warm_up
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.datasets.registry import stored_manifest
 from learned_mapping_companion.mcm import graphs
+from learned_mapping_companion.mcm.learning import learning_rows
 from learned_mapping_companion.mcm.levels import end_row
 from learned_mapping_companion.statistics import geometric_mean
 from learned_mapping_companion.table import (
@@ -143,6 +144,9 @@ def assemble_wide(profile: str, records: Sequence[Record]) -> Record:
         logs = np.log(np.array([shares[name] for name in names]))[:, :, None]
         entry = end_row(INSTANCE, method, "of_bound", logs)
         table_rows.append(entry | {"samples": here[0]["config"].get("samples", 1)})
+        given = {"samples": here[0]["config"].get("samples", 1)}  # what a search uses up
+        spent = [record | {"result": record["result"] | given} for record in here]
+        table_rows += learning_rows(INSTANCE, method, spent)
         seconds = [record["result"]["seconds"] for record in here]
         table_rows.append(summary_row(INSTANCE, method, "seconds", seconds, graphs=len(names)))
     found = [record for record in model if record["result"].get("most")]
