@@ -90,11 +90,9 @@ def number(rule: dict[str, Any]) -> Number | None:
         return None
     formatted = Number(measured.value)
     formatted.low, formatted.high = measured.low, measured.high
-    counts = [
-        row.get("n", 0)
-        for row in rows
-        if all(str(row.get(key)) == cell for key, cell in rule["rows"].items())
-    ]
+    for key, cell in rule["rows"].items():
+        rows = [row for row in rows if str(row.get(key)) == cell]
+    counts = [row.get("n", 0) for row in rows]
     formatted.n = counts[0] if len(counts) == 1 else 0
     return formatted
 

@@ -19,6 +19,8 @@ from learned_mapping_companion.datasets import registry
 from learned_mapping_companion.datasets.manifest import Item, Manifest
 from learned_mapping_companion.datasets.registry import CARD, SCRATCH, DataSet, Progress
 
+LOCK = "lock"  # The file in a scratch folder by which its build holds it.
+
 
 class Items(list[Item]):
     """The items of a set, in its order, whose files go into a folder as they are added.
@@ -120,7 +122,7 @@ def _locked_scratch(target: Path) -> tuple[Path, int]:
     while True:
         scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{SCRATCH}{target.name}."))
         with contextlib.suppress(FileNotFoundError):  # taken for a dead build's before it was held
-            lock = os.open(scratch, os.O_RDONLY)
+            lock = os.open(scratch / LOCK, os.O_RDWR | os.O_CREAT)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if scratch.exists():
                 return scratch, lock
@@ -133,7 +135,10 @@ def _clear_up(target: Path) -> None:
     for scratch in target.parent.iterdir():
         if not scratch.name.startswith(f"{SCRATCH}{target.name}."):
             continue
-        lock = os.open(scratch, os.O_RDONLY)
+        try:
+            lock = os.open(scratch / LOCK, os.O_RDWR | os.O_CREAT)
+        except FileNotFoundError:  # another has just removed it
+            continue
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if (scratch / "old").exists() and not target.exists():

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.programs.json_io import write_json
+from learned_mapping.programs.json_io import locked, write_json
 from learned_mapping_companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping_companion.datasets.registry import SETS
 
@@ -126,9 +126,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             record |= held_out(compile_workload(name), prices, options.tables, rng)
         if options.full and "compiled_cycles" not in record:
             record |= full_cycles(name)
-        checks = read_checks(folder / CHECKS) | {name: record}
-        ordered = {workload: checks[workload] for workload in WORKLOADS if workload in checks}
-        write_json(folder / CHECKS, {"schema": "learned-mapping/checks/1", "programs": ordered})
+        with locked(folder):  # another process may have checked others meanwhile
+            checks = read_checks(folder / CHECKS) | {name: record}
+            ordered = {workload: checks[workload] for workload in WORKLOADS if workload in checks}
+            write_json(folder / CHECKS, {"schema": "learned-mapping/checks/1", "programs": ordered})
         print(name, {key: value for key, value in record.items() if key != "rows"}, flush=True)
 
 

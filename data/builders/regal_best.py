@@ -13,11 +13,12 @@ bound is not searched again. An interrupted search goes on where it stopped.
 
 import argparse
 import zlib
+from typing import Any
 
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.programs.json_io import write_json
+from learned_mapping.programs.json_io import locked, write_json
 from learned_mapping.regal.bounds.cp_sat import cp_sat
 from learned_mapping.regal.methods import floor, schedule_fitness, solve
 from learned_mapping.regal.rules.decode import decode, encode
@@ -88,6 +89,17 @@ def proven(problem: Instance, cost: float, *bounds: float) -> float:
     return min(max(floor(problem), *bounds), cost)
 
 
+def joined(problem: Instance, *entries: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The cheapest of some entries, with the highest bound and the seeds of all; those of another
+    graph, which had this name, do not count."""
+    own = [e for e in entries if e is not None and e["digest"] == problem.graph.digest]
+    if not own:
+        return None
+    best = min(own, key=lambda entry: entry["cost"])
+    bound = proven(problem, best["cost"], *(entry["bound"] for entry in own))
+    return best | {"bound": bound, "seeds": sorted({s for entry in own for s in entry["seeds"]})}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Search for the best schedules of test graphs.")
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"of {', '.join(SETS)}")
@@ -102,25 +114,20 @@ def main() -> None:
         for graph_name in graphs.graph_names(kind, split):
             graph = graphs.load_graph(kind, graph_name, split)
             problem = Instance(graph, objective=objective)
-            old = known.get(graph_name)
-            if old is not None and old["digest"] != problem.graph.digest:
-                old = None  # of another graph, which had this name
-            new, bound, seeds = old, *((old["bound"], {*old["seeds"]}) if old else (0.0, set()))
-            if old is None or not (
-                chosen.seed in seeds or old["cost"] <= proven(problem, old["cost"], bound)
-            ):
+            old, found = joined(problem, known.get(graph_name)), None
+            if old is None or not (chosen.seed in old["seeds"] or old["cost"] <= old["bound"]):
                 seed = zlib.crc32(f"{chosen.seed} {graph_name}".encode()) & 0x7FFFFFFF
-                new, solved = search(problem, dataset, seed)
-                new = new if old is None or new["cost"] < old["cost"] else old
-                bound, seeds = max(bound, solved), seeds | {chosen.seed}
-            new = new | {"bound": proven(problem, new["cost"], bound), "seeds": sorted(seeds)}
-            if new == known.get(graph_name):
-                continue
-            known[graph_name] = new
-            write_json(
-                graphs.best_path(kind, objective, split),
-                {"schema": f"learned-mapping/{graphs.BEST_SCHEMA}/1", "graphs": known},
-            )
+                found, bound = search(problem, dataset, seed)
+                found |= {"bound": bound, "seeds": [chosen.seed]}
+            path = graphs.best_path(kind, objective, split)
+            with locked(path.parent):  # another process may have searched others meanwhile
+                known = dict(graphs.best_entries(kind, objective, split))
+                new = joined(problem, known.get(graph_name), found)
+                if new == known.get(graph_name):
+                    continue
+                known[graph_name] = new
+                schema = f"learned-mapping/{graphs.BEST_SCHEMA}/1"
+                write_json(path, {"schema": schema, "graphs": known})
             say(f"{name} {graph_name} {new['cost']:.6g} {new['bound']:.6g} {new['method']}")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.budget import Budget
-from learned_mapping.programs.json_io import write_json
+from learned_mapping.programs.json_io import locked, write_json
 from learned_mapping.regal.agent.learner import (
     PAPER,
     Learner,
@@ -320,15 +320,18 @@ def main() -> None:
         write_tuning("regal/tuning.json", choose_parameters())
         return
     path = checkpoint_folder() / "chosen.json"
-    record = (
-        json.loads(path.read_text()) if path.exists() else {"schema": "learned-mapping/choices/1"}
-    )
     for name in wanted or ["laws", *(p.name for p in sorted(checkpoint_folder().glob("*-0.npz")))]:
+        found: dict[str, Any] = {}
         if name == "laws":
-            choose_laws(record)
+            choose_laws(found)
         else:
-            choose_variant(record, name)
-        write_json(path, record, indent=1)
+            choose_variant(found, name)
+        with locked(path.parent):  # another process may have chosen others meanwhile
+            record = json.loads(path.read_text()) if path.exists() else {}
+            record.setdefault("schema", "learned-mapping/choices/1")
+            for part, choices in found.items():
+                record.setdefault(part, {}).update(choices)
+            write_json(path, record, indent=1)
 
 
 if __name__ == "__main__":

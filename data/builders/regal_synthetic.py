@@ -7,6 +7,7 @@ better than few. They print neither the two numbers of evaluations nor the limit
 ours. What is stored are the seeds that passed, and the graphs of the test part.
 """
 
+import fcntl
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -127,6 +128,7 @@ def outcomes(
     number = 0
     journal.parent.mkdir(parents=True, exist_ok=True)
     with open(journal, "a+b") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # another build goes on from what this one finds
         stream.seek(0)
         text = stream.read()
         whole = text.rfind(b"\n") + 1  # the writing may have stopped within a line

@@ -92,6 +92,15 @@ class Budget:
     def remaining_samples(self) -> int | None:
         return None if self.limit_samples is None else max(self.limit_samples - self.samples, 0)
 
+    @property
+    def left_s(self) -> float | None:
+        """Seconds up to the limit, at least a tenth; None without one."""
+        return None if self.limit_s is None else max(self.limit_s - self.seconds, 0.1)
+
+    def lasts(self, seconds: float) -> bool:
+        """Whether so many seconds more keep to the limit, with those that have been used."""
+        return self.limit_s is None or self.seconds + seconds <= self.limit_s
+
     def spent(self, share: float = 1.0) -> bool:
         """Whether this share of a limit is used up, or `progress` has ended it."""
         if self._ended:

@@ -620,11 +620,12 @@ def _deviates(seed: int, count: int) -> np.ndarray:
 
 def _by_instance(rows: list[dict[str, Any]], keys: Mapping[str, str]) -> dict[str, Measured]:
     by_instance = {}
+    for key, value in keys.items():
+        rows = [row for row in rows if str(row.get(key)) == value]
     for row in rows:
         if row["instance"] == "all" and "instance" not in keys:
             continue  # a summary over instances is none of them
-        numeric = isinstance(row["value"], int | float) and not isinstance(row["value"], bool)
-        if numeric and all(str(row.get(key)) == value for key, value in keys.items()):
+        if isinstance(row["value"], int | float) and not isinstance(row["value"], bool):
             value, known = float(row["value"]), tuple(row.get("by_training", ()))
             widest = known or (value,)
             low, high = row.get("low"), row.get("high")

@@ -19,7 +19,13 @@ from typing import Any
 
 from learned_mapping.errors import InputError, MissingNetworkError
 from learned_mapping.folders import data_folder, kept_while_unchanged
-from learned_mapping.programs.json_io import file_sha256, read_json, write_json
+from learned_mapping.programs.json_io import (
+    check_writable,
+    file_sha256,
+    locked,
+    read_json,
+    write_json,
+)
 from learned_mapping.verdict import Verdict
 from learned_mapping_companion.artifact import Run, function_of, read_table
 
@@ -209,5 +215,7 @@ def changed(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def store(measured: Mapping[str, Mapping[str, Any]], *, only_these: bool = True) -> None:
     """Writes the fingerprints; with `only_these` off, those measured replace theirs and the others
     stay."""
-    merged = ({} if only_these else entries()) | dict(measured)
-    write_json(path(), {"schema": SCHEMA, "methods": dict(sorted(merged.items()))}, indent=1)
+    check_writable(path().parent)
+    with locked(path().parent):  # another process may have stored others meanwhile
+        merged = ({} if only_these else entries()) | dict(measured)
+        write_json(path(), {"schema": SCHEMA, "methods": dict(sorted(merged.items()))}, indent=1)

@@ -6,19 +6,17 @@ run not yet done. Every change of a file holds a lock on its folder, so that two
 records of one artifact.
 """
 
-import fcntl
 import functools
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.json_io import (
-    check_writable,
     expect_schema,
+    locked,
     parse_json,
     read_bytes,
     write_bytes,
@@ -100,38 +98,6 @@ def faults(path: str | os.PathLike) -> Iterator[InputError]:
 def read_record(path: str | os.PathLike, run: Run) -> Record | None:
     """The record of a run; None where there is none."""
     return read_records(path).get(run.digest)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def append_record(path: str | os.PathLike, record: Record) -> None:
-    """Adds a record, on the disk before it returns; after a line that was cut off it starts a new
-    one."""
-    path = Path(path)
-    check_writable(path.parent)
-    line = (
-        json.dumps(record, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
-        + b"\n"
-    )
-    with locked(path.parent):
-        try:
-            with open(path, "a+b") as stream:
-                if stream.seek(0, os.SEEK_END):
-                    stream.seek(-1, os.SEEK_END)
-                    line = b"\n" * (stream.read(1) != b"\n") + line
-                stream.write(line)
-                stream.flush()
-                os.fsync(stream.fileno())
-        except OSError as error:
-            raise InputError(path, "", f"cannot be written ({error.strerror})") from None
 
 
 def tidy_records(path: str | os.PathLike) -> None:

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError
-from learned_mapping.programs.json_io import check_writable
+from learned_mapping.programs.json_io import append_line, check_writable
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.records import (
-    append_record,
     read_records,
     record_of,
     task_of,
@@ -142,7 +141,7 @@ def execute(
                     failures.append((run, outcome["error"]))
                 else:
                     records[run.digest] = record_of(run, outcome, fingerprint_of(run))
-                    append_record(store, records[run.digest])
+                    append_line(store, records[run.digest])
                     if limit is not None:
                         limit.learn(records[run.digest])
                 bar.set_postfix_str(f"{run.method} {run.instance}", refresh=False)

@@ -135,7 +135,7 @@ class Browser:
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             if time.monotonic() > end:
                 raise RuntimeError(f"{address} did not load")
-            self.run("1")
+            self.call("Page.getNavigationHistory")
             time.sleep(0.02)
         self.run(
             "new Promise((done) => { let quiet = setTimeout(done, 200); new MutationObserver(() =>"

@@ -1,9 +1,11 @@
 """Fresh means behaves the same: what a refactoring changes, and what a constant does."""
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -127,6 +129,27 @@ def test_a_method_without_its_network_is_left_out(tmp_path, monkeypatch):
         MissingNetworkError, match=r"no network is named 'reinforce-[a-z]+-runtime-0'"
     ):
         fingerprints.measure(["regal/regal"])
+
+
+def test_two_processes_that_store_fingerprints_keep_both(tmp_path, monkeypatch):
+    """Catches a table that is read before another process has written to it, and written after."""
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    fingerprints.store({"a/a": {"costs": 1, "version": 1}})
+    other = threading.Thread(
+        target=fingerprints.store,
+        args=[{"b/b": {"costs": 2, "version": 1}}],
+        kwargs={"only_these": False},
+    )
+    held = os.open(fingerprints.path().parent, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)  # of a process that writes
+    other.start()
+    other.join(0.2)
+    assert other.is_alive() and set(fingerprints.entries()) == {"a/a"}
+    text = fingerprints.path().read_text().replace("a/a", "c/c")
+    fingerprints.path().write_text(text)
+    os.close(held)
+    other.join(10)
+    assert set(fingerprints.entries()) == {"b/b", "c/c"}
 
 
 def test_clocks_are_no_behaviour():

@@ -4,6 +4,7 @@ binds."""
 import numpy as np
 import pytest
 from learned_mapping_builders import regal_synthetic_graphs as synthetic
+from learned_mapping_builders.regal_best import joined
 from learned_mapping_builders.topology import topology_digest
 
 from learned_mapping.regal.methods import schedule_costs, solve
@@ -73,6 +74,20 @@ def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
             assert entry["bound"] <= entry["cost"] * (1 + 1e-9)
             actual += 1
     assert actual >= 6
+
+
+def test_what_two_searches_found_of_a_graph_is_joined():
+    """Catches a bound, a seed or the cheaper schedule that is lost where two processes search one
+    set, and an entry of another graph of the name."""
+    name, entry = next(iter(best_entries("traced", "runtime").items()))
+    problem = Instance(load_graph("traced", name))
+    cost = 2 * entry["cost"]
+    dearer = entry | {"cost": cost, "bound": 0.0, "seeds": [7], "method": "dearer"}
+    for entries in ((entry, dearer), (dearer, None, entry)):
+        found = joined(problem, *entries)
+        assert found == entry | {"bound": found["bound"], "seeds": sorted({*entry["seeds"], 7})}
+        assert entry["bound"] <= found["bound"] <= entry["cost"]
+    assert joined(problem, dearer | {"digest": "another"}, None) is None
 
 
 @pytest.mark.parametrize("kind", ["traced", "traced-memory"])

@@ -8,9 +8,9 @@ import pytest
 
 from companion.run_functions import FUNCTIONS, runs_of
 from learned_mapping.errors import InputError
+from learned_mapping.programs.json_io import append_line
 from learned_mapping_companion.artifact import PROFILES, TABLE, Run, find_artifact
 from learned_mapping_companion.records import (
-    append_record,
     faults,
     read_record,
     read_records,
@@ -105,7 +105,7 @@ def test_two_processes_append_to_one_file(tmp_path):
 
     def write(share: list[Run]) -> None:
         for run in share:
-            append_record(tmp_path / "store", record_of(run, record, ""))
+            append_line(tmp_path / "store", record_of(run, record, ""))
             tidy_records(tmp_path / "store")
 
     with ThreadPoolExecutor(2) as pool:

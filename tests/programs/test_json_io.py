@@ -4,6 +4,8 @@ import fcntl
 import json
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -140,3 +142,44 @@ def test_a_file_is_on_the_disk_before_its_name_is(folder, monkeypatch):
         )
     write_json(folder / "out.json", {})
     assert calls == ["fsync", "replace"]
+
+
+TWO_WRITERS = """
+import fcntl, os, stat, sys, time
+from pathlib import Path
+from learned_mapping.programs.json_io import append_line, locked, read_json, write_json
+
+folder, name, kind = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+lock = fcntl.flock
+
+def of_files_alone(handle, how):
+    if stat.S_ISDIR(os.fstat(handle).st_mode):
+        raise OSError(9, "Bad file descriptor")
+    lock(handle, how)
+
+if kind == "elsewhere":
+    fcntl.flock = of_files_alone
+(folder / name).touch()
+while len(list(folder.glob("writer*"))) < 2:
+    time.sleep(0.001)
+for i in range(40):
+    append_line(folder / "records.jsonl", [name, i, "x" * 3000])
+    with locked(folder):
+        path = folder / "table.json"
+        table = read_json(path).value if path.exists() else {}
+        write_json(path, {**table, f"{name}.{i}": i})
+"""
+
+
+@pytest.mark.parametrize("kind", ["here", "elsewhere"])
+def test_two_writers_of_one_folder_lose_nothing(tmp_path, kind):
+    """Catches a table that is read, extended and written while another process does so, lines that
+    run into each other, and a lock that a file system of several hosts, which locks files alone,
+    does not have."""
+    given = [sys.executable, "-c", TWO_WRITERS, str(tmp_path)]
+    writers = [subprocess.Popen([*given, f"writer{n}", kind]) for n in range(2)]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    lines = [json.loads(line) for line in (tmp_path / "records.jsonl").read_text().splitlines()]
+    expected = sorted([f"writer{n}", i] for n in range(2) for i in range(40))
+    assert sorted(line[:2] for line in lines) == expected
+    assert len(json.loads((tmp_path / "table.json").read_text())) == 80

@@ -6,14 +6,19 @@ import pytest
 
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.memory_hierarchy import MemoryHierarchy
-from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.schedule import schedule
-from learned_mapping.programs.trace.user_function import load_example, parse_argument
+from learned_mapping.programs.trace.user_function import (
+    graph_of_example,
+    load_example,
+    parse_argument,
+)
 
 MODULE = """
 import jax, jax.numpy as jnp
 def forward(w, x):
     return jnp.tanh(x @ w)
+def bare():
+    return forward, (jax.ShapeDtypeStruct((5, 3), jnp.float32), jax.ShapeDtypeStruct((2, 5), "f4"))
 def tree():
     params = {"w": jax.ShapeDtypeStruct((5, 3), jnp.float32)}
     return (lambda p, x: forward(p["w"], x)), (params, jax.ShapeDtypeStruct((2, 5), jnp.float32)), 0
@@ -37,7 +42,7 @@ def user_module(tmp_path, monkeypatch):
 def traced(spec, arguments=(), parameters=None):
     """The graph of a user's function, as the command line makes it."""
     example = load_example(spec, arguments, parameters=parameters)
-    return trace(example.function, *example.args, parameters=example.parameters)
+    return graph_of_example(example, "mine")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +100,19 @@ def test_functions_and_factories(user_module):
     ]
     assert {graph.op_kinds for graph in graphs} == {("input", "dot_general", "tanh")}
     assert all(graph.op_weight_bytes.sum() == 60 for graph in graphs)
+
+
+def test_parameters_that_nobody_names_are_guessed(user_module):
+    """Would catch a function without positions whose weights are inputs without a word, and a guess
+    in spite of what somebody said."""
+    for arguments in (["f32[5,3]", "f32[2,5]"], []):
+        spec = f"{user_module}:{'forward' if arguments else 'bare'}"
+        graph = traced(spec, arguments)
+        assert graph.op_weight_bytes.sum() == 60 and graph.op_kinds.count("input") == 1
+        assert graph.metadata["guessed_parameters"] == {"arguments": 1, "bytes": 60}
+        graph = traced(spec, arguments, parameters=())
+        assert graph.op_weight_bytes.sum() == 0 and graph.op_kinds.count("input") == 2
+    assert "guessed_parameters" not in traced(f"{user_module}:tree").metadata
 
 
 def test_a_program_of_a_users_function(user_module):

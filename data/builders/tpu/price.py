@@ -34,6 +34,7 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.copy_engines import shared_copy_latency
 from learned_mapping.hardware.memory_hierarchy import MappingLike, program_latency
+from learned_mapping.programs.json_io import append_line
 from learned_mapping.programs.program import NOT_VARIED, Program
 
 from . import compiler
@@ -129,9 +130,7 @@ class PriceCache:
         """Keeps a price."""
         self.prices[key] = cycles
         if self._path is not None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with open(self._path, "a") as stream:
-                stream.write(json.dumps({key: cycles}) + "\n")
+            append_line(self._path, {key: cycles})
 
 
 def price_key(

@@ -76,7 +76,7 @@ def trace(options: Any) -> int:
                     function,
                     *args,
                     **settings,
-                    parameters=example.parameters,
+                    parameters=example.parameters or (),
                     machine=_hierarchy(options),
                     donated=example.donated,
                 )

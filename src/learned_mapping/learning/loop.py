@@ -18,7 +18,7 @@ import numpy as np
 from learned_mapping.errors import InputError
 from learned_mapping.interrupts import patient
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
-from learned_mapping.programs.json_io import write_bytes
+from learned_mapping.programs.json_io import append_line, write_bytes
 
 LONGEST_S = 60.0
 """Between two checkpoints, for iterations that take long."""
@@ -75,10 +75,7 @@ class Log:
         """Adds a row, on the disk before it returns."""
         self.rows.append(row)
         if self.path is not None:
-            with open(self.path, "a", encoding="utf-8") as stream:
-                stream.write(_line(row))
-                stream.flush()
-                os.fsync(stream.fileno())
+            append_line(self.path, row)
 
 
 def _line(row: dict[str, Any]) -> str:

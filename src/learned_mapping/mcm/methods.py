@@ -234,8 +234,8 @@ def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
     begins."""
     model, start, low = task.model, None, 0.0
     ideals = ideals_of(model, stop=lambda: budget.spent(0.5))
-    if budget.limit_s is not None and is_small_enough(model.graph, model.package.chips):
-        left = budget.limit_s - budget.seconds
+    if budget.left_s is not None and is_small_enough(model.graph, model.package.chips):
+        left = budget.left_s
         first = fastest_partition(model, seconds=left / 2, seed=0, start=careful_greedy(model))
         start, low = first.assignment, first.bound
     proven = bisection(model, ideals, start=start, low_s=low, stop=budget.spent)
@@ -247,13 +247,11 @@ def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
 def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
     start = careful_greedy(task.model)
     budget.record(task.model.throughput(start))
-    left = None if budget.limit_s is None else max(budget.limit_s - budget.seconds, 0.1)
     outcome = fastest_partition(
-        task.model, seconds=left, seed=int(rng.integers(2**31)), start=start
+        task.model, seconds=budget.left_s, seed=int(rng.integers(2**31)), start=start
     )
     if outcome.infeasible:
-        left = None if budget.limit_s is None else max(budget.limit_s - budget.seconds, 0.1)
-        share, sharp = room_needed(task.model, left)
+        share, sharp = room_needed(task.model, budget.left_s)
         assert task.model.limit is not None
         raise DoesNotFitError(task.graph, task.model.limit, share, CHAIN, sharp=sharp)
     extra = {"bound_s": lower_bound(task.model)}

@@ -5,7 +5,7 @@ import hashlib
 import heapq
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,13 @@ class ComputationGraph:
 
     An op's parameters are not tensors of the graph: they stay on the op, as `op_weight_bytes`. A
     tensor that several ops consume is one tensor with several edges. Ops may stand in any order;
-    `topological_order` sorts them.
+    `topological_order` sorts them. Whatever it is made from is checked, and kept in read-only
+    arrays and tuples; edges may come in any order, repeated ones are dropped.
+
+    Raises:
+      InputError: lengths differ, a name is repeated, an index dangles, a size is negative, absurd
+        or not finite, an op uses its own output, the ops form a cycle, or ops of one group are
+        fixed to different chips.
     """
 
     name: str
@@ -122,6 +128,13 @@ class ComputationGraph:
     op_group: tuple[str, ...] | None = None
     """N names: ops of one name belong on one chip in paper 2, those of no name anywhere; None where
     none has a name."""
+    source: InitVar[object] = "graph"
+    """What to name in an error, such as the file."""
+
+    def __post_init__(self, source: object) -> None:
+        for name, value in _columns_of(self, source).items():
+            object.__setattr__(self, name, value)
+        _check_dataflow(self, source)
 
     @property
     def num_ops(self) -> int:
@@ -257,112 +270,83 @@ class ComputationGraph:
 
 def make_graph(
     *,
-    name: str,
-    op_names: Sequence[str],
-    op_kinds: Sequence[str],
-    op_flop: Any,
     op_weight_bytes: Any = None,
     op_seconds: Any = None,
-    op_untouched_bytes: Any = None,
-    op_chip: Any = None,
-    op_group: Sequence[str] | None = None,
-    tensor_names: Sequence[str],
-    tensor_producer: Any,
-    tensor_bytes: Any,
     tensor_is_output: Any = None,
-    edge_tensor: Any,
-    edge_consumer: Any,
-    metadata: Mapping[str, Any] | None = None,
-    source: object = "graph",
+    **columns: Any,
 ) -> ComputationGraph:
-    """Builds and validates a `ComputationGraph`; edges may come in any order, repeated ones are
-    dropped.
+    """A graph from columns of any kind: arguments, and what is raised, as of `ComputationGraph`."""
+    return ComputationGraph(
+        op_weight_bytes=op_weight_bytes,
+        op_seconds=op_seconds,
+        tensor_is_output=tensor_is_output,
+        **columns,
+    )
 
-    Args:
-      op_names, op_kinds, op_flop, op_weight_bytes, op_seconds, op_untouched_bytes, op_chip,
-        op_group: N entries each; units as in `ComputationGraph`.
-      tensor_names, tensor_producer, tensor_bytes, tensor_is_output: M entries each.
-      edge_tensor, edge_consumer: E entries each, indices of a tensor and of an op that uses it.
-      metadata: where the graph comes from.
-      source: what to name in an error, such as the file.
 
-    Raises:
-      InputError: lengths differ, a name is repeated, an index dangles, a size is negative, absurd
-        or not finite, an op uses its own output, the ops form a cycle, or ops of one group are
-        fixed to different chips.
-    """
-    given = {
-        "op_names": op_names,
-        "op_kinds": op_kinds,
-        "tensor_names": tensor_names,
-        "edge_tensor": edge_tensor,
-    }
-    for field_name, values in (
-        given if op_group is None else given | {"op_group": op_group}
-    ).items():
-        expect_sequence(values, source, field_name)
-    metadata = {} if metadata is None else metadata
+def _columns_of(given: ComputationGraph, source: object) -> dict[str, Any]:
+    """The fields of a graph as it keeps them; raises `InputError` for one that cannot be."""
+    groups = given.op_group
+    for field_name in ("op_names", "op_kinds", "tensor_names", "edge_tensor", "op_group"):
+        if field_name != "op_group" or groups is not None:
+            expect_sequence(getattr(given, field_name), source, field_name)
+    metadata = {} if given.metadata is None else given.metadata
     expect_type(metadata, Mapping, "metadata")
-    n, m, uses = len(op_names), len(tensor_names), len(edge_tensor)
+    n, m, uses = len(given.op_names), len(given.tensor_names), len(given.edge_tensor)
     if n == 0:
         raise InputError(source, "ops", "the graph has no ops")
     if n > MAX_OPS:
         raise InputError(source, "ops", f"{n} ops, at most {MAX_OPS} are supported")
     if uses > MAX_EDGES:
         raise InputError(source, "edges", f"{uses} edges, at most {MAX_EDGES} are supported")
-    check_distinct(source, "ops", op_names)
-    check_distinct(source, "tensors", tensor_names)
+    check_distinct(source, "ops", given.op_names)
+    check_distinct(source, "tensors", given.tensor_names)
+    weights = np.zeros(n) if given.op_weight_bytes is None else given.op_weight_bytes
+    leaves = np.zeros(m) if given.tensor_is_output is None else given.tensor_is_output
     columns = check_columns(
         source,
-        op_flop=(op_flop, np.float64, n, 0, MAX_FLOP),
-        op_weight_bytes=(
-            np.zeros(n) if op_weight_bytes is None else op_weight_bytes,
-            np.int64,
-            n,
-            0,
-            MAX_BYTES,
-        ),
-        tensor_bytes=(tensor_bytes, np.int64, m, 0, MAX_BYTES),
-        op_seconds=(op_seconds, np.float64, n, 0, MAX_SECONDS),
-        op_untouched_bytes=(op_untouched_bytes, np.int64, n, 0, MAX_TOTAL_BYTES),
-        op_chip=(op_chip, np.int32, n, -1, MAX_CHIPS - 1),
-        tensor_producer=(tensor_producer, np.int32, m, 0, n - 1),
-        tensor_is_output=(
-            np.zeros(m) if tensor_is_output is None else tensor_is_output,
-            bool,
-            m,
-            0,
-            1,
-        ),
-        edge_tensor=(edge_tensor, np.int32, uses, 0, m - 1),
-        edge_consumer=(edge_consumer, np.int32, uses, 0, n - 1),
+        op_flop=(given.op_flop, np.float64, n, 0, MAX_FLOP),
+        op_weight_bytes=(weights, np.int64, n, 0, MAX_BYTES),
+        tensor_bytes=(given.tensor_bytes, np.int64, m, 0, MAX_BYTES),
+        op_seconds=(given.op_seconds, np.float64, n, 0, MAX_SECONDS),
+        op_untouched_bytes=(given.op_untouched_bytes, np.int64, n, 0, MAX_TOTAL_BYTES),
+        op_chip=(given.op_chip, np.int32, n, -1, MAX_CHIPS - 1),
+        tensor_producer=(given.tensor_producer, np.int32, m, 0, n - 1),
+        tensor_is_output=(leaves, bool, m, 0, 1),
+        edge_tensor=(given.edge_tensor, np.int32, uses, 0, m - 1),
+        edge_consumer=(given.edge_consumer, np.int32, uses, 0, n - 1),
     )
-    check_text(source, "name", [name])
-    check_text(source, "op_kinds", op_kinds)
-    if len(op_kinds) != n:
-        raise InputError(source, "op_kinds", f"{len(op_kinds)} entries for {n} ops")
-    sizes, weights = columns["tensor_bytes"], columns["op_weight_bytes"]
-    check_total_bytes(source, sizes, weights, sizes[columns["edge_tensor"]])
+    check_text(source, "name", [given.name])
+    check_text(source, "op_kinds", given.op_kinds)
+    if len(given.op_kinds) != n:
+        raise InputError(source, "op_kinds", f"{len(given.op_kinds)} entries for {n} ops")
+    sizes = columns["tensor_bytes"]
+    check_total_bytes(source, sizes, columns["op_weight_bytes"], sizes[columns["edge_tensor"]])
     edges = np.unique(np.stack([columns["edge_tensor"], columns["edge_consumer"]], axis=1), axis=0)
-    loops = np.flatnonzero(columns["tensor_producer"][edges[:, 0]] == edges[:, 1])
-    if len(loops):
-        op = edges[loops[0], 1]
-        raise InputError(source, f"ops[{op}]", f"op {op_names[op]!r} uses its own output")
     for side, column in zip(edges.T, ("edge_tensor", "edge_consumer")):
         columns[column] = frozen_array(side, np.int32)
     for column, nothing in (("op_untouched_bytes", 0), ("op_chip", -1)):
         if columns[column] is not None and columns[column].max() == nothing:
             columns[column] = None
-    check_groups(source, op_names, op_group, columns["op_chip"])
-    graph = ComputationGraph(
-        name=str(name),
-        op_names=tuple(op_names),
-        op_kinds=tuple(op_kinds),
-        tensor_names=tuple(tensor_names),
+    check_groups(source, given.op_names, groups, columns["op_chip"])
+    return {
+        "name": str(given.name),
+        "op_names": tuple(given.op_names),
+        "op_kinds": tuple(given.op_kinds),
+        "tensor_names": tuple(given.tensor_names),
         **columns,
-        op_group=None if op_group is None or not any(op_group) else tuple(op_group),
-        metadata=dict(metadata),
-    )
+        "op_group": None if groups is None or not any(groups) else tuple(groups),
+        "metadata": dict(metadata),
+    }
+
+
+def _check_dataflow(graph: ComputationGraph, source: object) -> None:
+    """Raises `InputError` where an op uses what it makes, touches less than nothing, or waits for
+    itself."""
+    loops = np.flatnonzero(graph.edge_producer == graph.edge_consumer)
+    if len(loops):
+        op = graph.edge_consumer[loops[0]]
+        raise InputError(source, f"ops[{op}]", f"op {graph.op_names[op]!r} uses its own output")
     if graph.op_untouched_bytes is not None:
         whole = graph.op_weight_bytes + graph.op_input_bytes + graph.op_output_bytes
         over = np.flatnonzero(graph.op_untouched_bytes > whole)
@@ -370,11 +354,10 @@ def make_graph(
             raise InputError(
                 source, f"ops[{over[0]}].untouched_bytes", "more than its weights and tensors have"
             )
-    if len(graph.topological_order) < n:
-        stuck = sorted(set(range(n)) - set(graph.topological_order.tolist()))
-        fault = f"the graph has a cycle through or before op {op_names[stuck[0]]!r}"
+    if len(graph.topological_order) < graph.num_ops:
+        stuck = sorted(set(range(graph.num_ops)) - set(graph.topological_order.tolist()))
+        fault = f"the graph has a cycle through or before op {graph.op_names[stuck[0]]!r}"
         raise InputError(source, f"ops[{stuck[0]}]", fault)
-    return graph
 
 
 def without_ops(

@@ -13,8 +13,8 @@ import re
 import socket
 import tempfile
 import zlib
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -406,6 +406,42 @@ def _remove_stale(folder: Path) -> None:
                 path.unlink()
             finally:
                 os.close(handle)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """A folder that no other process changes meanwhile, of those that ask; by a file in it where
+    the file system locks no folders, as one of several hosts."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:
+            os.close(handle)
+            handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def append_line(path: str | os.PathLike, value: Any) -> None:
+    """Adds JSON as a line to a file, on the disk before it returns, also beside others who do;
+    after a line that was cut off it starts a new one."""
+    path = Path(path)
+    dumped = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    line = dumped.encode() + b"\n"
+    check_writable(path.parent)
+    try:
+        with locked(path.parent), open(path, "a+b") as stream:
+            if stream.seek(0, os.SEEK_END):
+                stream.seek(-1, os.SEEK_END)
+                line = b"\n" * (stream.read(1) != b"\n") + line
+            stream.write(line)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise InputError(path, "", f"cannot be written ({error.strerror})") from None
 
 
 def check_writable(folder: str | os.PathLike) -> None:

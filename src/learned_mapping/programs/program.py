@@ -2,14 +2,14 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from learned_mapping.drawn import Drawn
-from learned_mapping.errors import InputError, expect_sequence, expect_type, real, told
+from learned_mapping.errors import InputError, expect_sequence, expect_type, told
 from learned_mapping.programs.graph import (
     MAX_BYTES,
     MAX_SECONDS,
@@ -63,6 +63,14 @@ class Program(Drawn):
     S)."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """The origin of the program; free form, no part of the digest."""
+    source: InitVar[object] = "program"
+    """What to name in an error, such as the file."""
+
+    def __post_init__(self, source: object) -> None:
+        for name, value in _columns_of(self, source).items():
+            object.__setattr__(self, name, value)
+        for check in (_check_order, _check_data_flow, _check_aliases, _check_latencies):
+            check(self, source)
 
     @property
     def num_instructions(self) -> int:
@@ -192,47 +200,23 @@ class Program(Drawn):
         """
         fast_bytes = self.fast_bytes if fast_bytes is None else fast_bytes
         rate = self.copy_bytes_per_s if copy_bytes_per_s is None else copy_bytes_per_s
-        copy_bytes_per_s = real(rate, "memory", "copy_bytes_per_s")
-        _check_memory("memory", fast_bytes, copy_bytes_per_s)
-        return replace(self, fast_bytes=int(fast_bytes), copy_bytes_per_s=copy_bytes_per_s)
+        return replace(self, fast_bytes=fast_bytes, copy_bytes_per_s=rate, source="memory")
 
 
-def make_program(
-    *,
-    name: str,
-    fast_bytes: int,
-    copy_bytes_per_s: float,
-    instruction_names: Sequence[str],
-    instruction_kinds: Sequence[str],
-    tensor_names: Sequence[str],
-    tensor_bytes: Any,
-    tensor_is_parameter: Any,
-    tensor_is_output: Any,
-    buffer_instruction: Any,
-    buffer_tensor: Any,
-    buffer_is_output: Any,
-    buffer_alias: Any,
-    buffer_bit: Any,
-    latency_offsets: Any,
-    latency_s: Any,
-    metadata: Mapping[str, Any] | None = None,
-    source: object = "program",
-) -> Program:
-    """Builds and validates a `Program`; fields as there.
+def make_program(**columns: Any) -> Program:
+    """A program from columns of any kind: arguments, and what is raised, as of `Program`."""
+    return Program(**columns)
 
-    Raises:
-      InputError: lengths differ, an index dangles, a size or a latency is negative, absurd or not
-        finite, a tensor is read before it is written, written twice, or written though a parameter,
-        an alias group mixes sizes, or a table does not have one entry per subset of the varied
-        buffers.
-    """
-    given = {"instruction_names": instruction_names, "instruction_kinds": instruction_kinds}
-    given |= {"tensor_names": tensor_names, "buffer_tensor": buffer_tensor, "latency_s": latency_s}
-    for field_name, values in given.items():
-        expect_sequence(values, source, field_name)
-    metadata = {} if metadata is None else metadata
+
+def _columns_of(given: Program, source: object) -> dict[str, Any]:
+    """The fields of a program as it keeps them; raises `InputError` for one that cannot be."""
+    sequences = ("instruction_names", "instruction_kinds", "tensor_names", "buffer_tensor")
+    for field_name in (*sequences, "latency_s"):
+        expect_sequence(getattr(given, field_name), source, field_name)
+    metadata = {} if given.metadata is None else given.metadata
     expect_type(metadata, Mapping, "metadata")
-    t, b, n = len(instruction_names), len(buffer_tensor), len(tensor_names)
+    t, b, n = len(given.instruction_names), len(given.buffer_tensor), len(given.tensor_names)
+    entries = len(given.latency_s)
     if t == 0:
         raise InputError(source, "instructions", "the program has no instructions")
     if t > MAX_INSTRUCTIONS:
@@ -241,27 +225,25 @@ def make_program(
         )
     if b > MAX_BUFFERS:
         raise InputError(source, "buffers", f"{b} buffers, at most {MAX_BUFFERS} are supported")
-    check_distinct(source, "instructions", instruction_names)
-    check_distinct(source, "tensors", tensor_names)
-    check_text(source, "name", [name])
-    check_text(source, "instruction_kinds", instruction_kinds)
-    if len(instruction_kinds) != t:
-        raise InputError(
-            source, "instruction_kinds", f"{len(instruction_kinds)} entries for {t} instructions"
-        )
-    _check_memory(source, fast_bytes, copy_bytes_per_s)
+    check_distinct(source, "instructions", given.instruction_names)
+    check_distinct(source, "tensors", given.tensor_names)
+    check_text(source, "name", [given.name])
+    check_text(source, "instruction_kinds", given.instruction_kinds)
+    if (kinds := len(given.instruction_kinds)) != t:
+        raise InputError(source, "instruction_kinds", f"{kinds} entries for {t} instructions")
+    _check_memory(source, given.fast_bytes, given.copy_bytes_per_s)
     columns = check_columns(
         source,
-        tensor_bytes=(tensor_bytes, np.int64, n, 0, MAX_BYTES),
-        tensor_is_parameter=(tensor_is_parameter, bool, n, 0, 1),
-        tensor_is_output=(tensor_is_output, bool, n, 0, 1),
-        buffer_instruction=(buffer_instruction, np.int32, b, 0, t - 1),
-        buffer_tensor=(buffer_tensor, np.int32, b, 0, n - 1),
-        buffer_is_output=(buffer_is_output, bool, b, 0, 1),
-        buffer_alias=(buffer_alias, np.int32, b, NO_ALIAS, 2**31 - 2),
-        buffer_bit=(buffer_bit, np.int8, b, NOT_VARIED, MAX_VARIED - 1),
-        latency_s=(latency_s, np.float64, len(latency_s), 0, MAX_SECONDS),
-        latency_offsets=(latency_offsets, np.int64, t + 1, 0, len(latency_s)),
+        tensor_bytes=(given.tensor_bytes, np.int64, n, 0, MAX_BYTES),
+        tensor_is_parameter=(given.tensor_is_parameter, bool, n, 0, 1),
+        tensor_is_output=(given.tensor_is_output, bool, n, 0, 1),
+        buffer_instruction=(given.buffer_instruction, np.int32, b, 0, t - 1),
+        buffer_tensor=(given.buffer_tensor, np.int32, b, 0, n - 1),
+        buffer_is_output=(given.buffer_is_output, bool, b, 0, 1),
+        buffer_alias=(given.buffer_alias, np.int32, b, NO_ALIAS, 2**31 - 2),
+        buffer_bit=(given.buffer_bit, np.int8, b, NOT_VARIED, MAX_VARIED - 1),
+        latency_s=(given.latency_s, np.float64, entries, 0, MAX_SECONDS),
+        latency_offsets=(given.latency_offsets, np.int64, t + 1, 0, entries),
     )
     check_total_bytes(
         source, columns["tensor_bytes"], columns["tensor_bytes"][columns["buffer_tensor"]]
@@ -272,21 +254,16 @@ def make_program(
         for a in columns["buffer_alias"].tolist()
     ]
     columns["buffer_alias"] = frozen_array(alias, np.int32)
-    program = Program(
-        name=str(name),
-        fast_bytes=int(fast_bytes),
-        copy_bytes_per_s=float(copy_bytes_per_s),
-        instruction_names=tuple(instruction_names),
-        instruction_kinds=tuple(instruction_kinds),
-        tensor_names=tuple(tensor_names),
+    return {
+        "name": str(given.name),
+        "fast_bytes": int(given.fast_bytes),
+        "copy_bytes_per_s": float(given.copy_bytes_per_s),
+        "instruction_names": tuple(given.instruction_names),
+        "instruction_kinds": tuple(given.instruction_kinds),
+        "tensor_names": tuple(given.tensor_names),
         **columns,
-        metadata=dict(metadata),
-    )
-    _check_order(program, source)
-    _check_data_flow(program, source)
-    _check_aliases(program, source)
-    _check_latencies(program, source)
-    return program
+        "metadata": dict(metadata),
+    }
 
 
 class Step(NamedTuple):

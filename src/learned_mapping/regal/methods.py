@@ -153,7 +153,9 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
         starts.append(rule(instance, rng))
         budget.record(schedule_fitness(instance, starts[-1]), better=float.__lt__)
     best = min(starts, key=lambda schedule: schedule_fitness(instance, schedule))
-    left = None if budget.limit_s is None else max(budget.limit_s - budget.seconds, 0.1)
+    # The model knows no memory limit: where nothing fits so far, half is for what fits.
+    share = 0.5 if schedule_fitness(instance, best) >= INFEASIBLE else 1.0
+    left = None if budget.left_s is None else share * budget.left_s
     part = min((budget.limit_samples or EVALUATIONS) / EVALUATIONS, 1.0)
     deterministic = part * CP_SAT_DETERMINISTIC if left is None else 1e9
     seed = int(rng.integers(2**31))
@@ -162,10 +164,10 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
         schedule_fitness(instance, result.schedule), better=float.__lt__
     ):
         best = result.schedule
-    # The model knows no memory limit: where that forbids the optimum, its proof goes.
+    # Where memory forbids the optimum, its proof goes.
     cost = schedule_fitness(instance, best)
     if cost >= INFEASIBLE:
-        roomy, least = roomiest(instance, left)
+        roomy, least = roomiest(instance, budget.left_s)
         if least > 1.0:
             raise does_not_fit(instance, roomy, least)
         if budget.record(schedule_fitness(instance, roomy), better=float.__lt__):

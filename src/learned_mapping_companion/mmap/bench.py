@@ -29,11 +29,10 @@ from learned_mapping.mmap.bench import (
     standings,
 )
 from learned_mapping.mmap.mapping import Mapping, mapping_to_json, read_mapping
-from learned_mapping.programs.json_io import file_sha256, write_json
+from learned_mapping.programs.json_io import file_sha256, locked, write_json
 from learned_mapping.programs.program import Program
 from learned_mapping_companion.display import Html, listing
 from learned_mapping_companion.mmap.runs import replayed
-from learned_mapping_companion.records import locked
 
 __all__ = ["CLOCKS", "MAPPING", "SAME", "SCHEMA", "TABLE", "Score", "Standing"]
 __all__ += ["load", "run", "score", "standings"]

@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from ortools.sat.python import cp_model
 
-from learned_mapping.cp_sat import run
+from learned_mapping.cp_sat import limit, run
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.rules.constraints import check_chips, check_strength, group_pairs
 from learned_mapping.programs.graph import ComputationGraph
 
 MAX_VARIABLES = 400_000
-PRESOLVE_S = 0.5
-"""Seconds for which the solver's presolve may not look at its clock."""
 PRESOLVE_SHARE = 3.0
 """So many times as long as making a model it takes until the solver finds anything: with less it is
 not asked."""
@@ -141,7 +139,7 @@ class Rules:
         if seconds is None:
             solver.parameters.max_deterministic_time = effort
         else:
-            solver.parameters.max_time_in_seconds = seconds - min(PRESOLVE_S, 0.3 * seconds)
+            limit(solver, seconds)
         status = run(solver, self.model)
         if status == cp_model.INFEASIBLE:
             return CpSatOutcome(None, 0.0, 0.0, False, True)

@@ -155,11 +155,8 @@ def _mapped(path: str | os.PathLike) -> Any:
 
 def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
     """The JSON object of the graph."""
-    from dataclasses import replace
-
     from learned_mapping.programs.trace import stablehlo
-    from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
-    from learned_mapping.programs.trace.parameters import guessed
+    from learned_mapping.programs.trace.parameters import graph_with_parameters
 
     kind = asked.get("kind", TEXT)
     weights: Sequence[int] = []
@@ -174,15 +171,7 @@ def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
         flow, weights = torch_archive.read(data, asked)
     else:
         flow = stablehlo.read(data, asked)
-    facts = {}
-    chosen = asked["parameters"]
-    if chosen is None:
-        chosen = [] if weights else guessed(flow)
-        size = sum(flow.values[v].bytes for v in flow.arguments_at(chosen, "--parameters"))
-        facts = {"guessed_parameters": {"arguments": len(chosen), "bytes": size}} if chosen else {}
-    given = flow.arguments_at(chosen, "--parameters")
-    graph = fold_sources(graph_of_dataflow(flow, [*weights, *given]))
-    return graph_to_json(replace(graph, metadata={**graph.metadata, **facts}))
+    return graph_to_json(graph_with_parameters(flow, asked["parameters"], weights))
 
 
 def answer(asked: dict[str, Any], data: bytes) -> tuple[int, str]:

@@ -1,10 +1,13 @@
-"""The arguments of a model's file that look like parameters, as nobody says which are."""
+"""The arguments of a model that look like parameters, where nobody says which are."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
+from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.trace.dataflow import Dataflow, Operation
-from learned_mapping.programs.trace.graph import PARAMETER_CHAIN
+from learned_mapping.programs.trace.graph import PARAMETER_CHAIN, fold_sources, graph_of_dataflow
 from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE
 
 PRODUCTS = frozenset(
@@ -14,6 +17,22 @@ TABLES = frozenset("gather dynamic_slice".split())
 WEIGHING = PRODUCTS | TABLES
 DIMENSIONS = 4  # Of what a product reads as it is: keys and values of attention, not weights.
 MANY = 10**6  # More than other ops that follow each other.
+
+
+def graph_with_parameters(
+    flow: Dataflow, parameters: Sequence[int] | None, weights: Sequence[int] = ()
+) -> ComputationGraph:
+    """The graph of a dataflow that holds the values `weights` and whose arguments at the positions
+    `parameters` are weights too. Where nobody says which, and it holds none, they are guessed, and
+    the graph's metadata say so."""
+    facts: dict[str, Any] = {}
+    chosen = [] if parameters is None else flow.arguments_at(parameters, "--parameters")
+    if parameters is None and not weights:
+        chosen = [flow.arguments[place] for place in guessed(flow)]
+        size = sum(flow.values[v].bytes for v in chosen)
+        facts = {"guessed_parameters": {"arguments": len(chosen), "bytes": size}} if chosen else {}
+    graph = fold_sources(graph_of_dataflow(flow, [*weights, *chosen]))
+    return replace(graph, metadata={**graph.metadata, **facts})
 
 
 def guessed(flow: Dataflow) -> list[int]:

@@ -279,7 +279,7 @@ def _power(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str,
     exponent = abs(params.get("y", 2))
     products = exponent.bit_length() + exponent.bit_count() - 2 if exponent else 0
     inverted = params.get("y", 2) < 0
-    return max(products + inverted, 1) * _each(1, 6)(operands, results, params)
+    return (products + inverted) * _each(1, 6)(operands, results, params)
 
 
 def _orthogonal(m: float, n: float, params: Mapping[str, Any]) -> float:

@@ -37,8 +37,9 @@ class Example(NamedTuple):
 
     function: Callable
     args: tuple[Any, ...]  # Pytrees of `jax.ShapeDtypeStruct`.
-    parameters: tuple[int, ...] = ()
-    """Positions of the arguments that are parameters, optimiser state or model state."""
+    parameters: tuple[int, ...] | None = None
+    """Positions of the arguments that are parameters, optimiser state or model state; None where
+    nobody says."""
     donated: tuple[int, ...] = ()  # Positions of the arguments that results may overwrite.
 
 
@@ -85,7 +86,7 @@ def load_example(
       spec: an importable module, looked for in the working directory first, or the path of a
         ``.py`` file; a colon; the name of the function, dotted where it is an attribute of
         something.
-      parameters: as in `Example`; they go before what the function returns, unless None.
+      parameters: as in `Example`, before what the function returns, unless None.
 
     Raises:
       InputError: the module or function is missing, fails to import, or returns something else.
@@ -93,11 +94,12 @@ def load_example(
     function = load_function(spec)
     if inspect.iscoroutinefunction(function):
         raise InputError(spec, "", "is asynchronous: a function that JAX can trace returns at once")
+    given = None if parameters is None else tuple(parameters)
     if arguments:
         args: Any = tuple(parse_argument(text) for text in arguments)
-        return _with_donated(spec, Example(function, args, tuple(parameters or ())))
+        return _with_donated(spec, Example(function, args, given))
     if is_exported(function):
-        return Example(function, (), tuple(parameters or ()))
+        return Example(function, (), given)
     if is_torch(function):
         fault = (
             "is a torch module: give --arg DTYPE[SHAPE] for each input, or name a function that"
@@ -137,22 +139,25 @@ def load_example(
             "",
             f"expected a tuple of arguments after the function, got {type(case.args).__name__}",
         )
-    positions = _positions(spec, case.parameters if parameters is None else parameters)
+    said = case.parameters if given is None else given
+    positions = None if said is None else _positions(spec, said)
     return _with_donated(
         spec, Example(case.function, tuple(case.args), positions, _positions(spec, case.donated))
     )
 
 
 def graph_of_example(example: Example, name: str, **settings: Any) -> ComputationGraph:
-    """The graph of a function or of a torch module, as `graph.trace` and `torch_module` make it."""
+    """The graph of a function or of a torch module, as `graph.trace` and `torch_module` make it;
+    parameters of a function are guessed where nobody says which are."""
     if is_torch(example.function):
         from learned_mapping.programs.trace.torch_module import trace_module
 
-        return trace_module(example.function, example.args, example.parameters, name)
-    from learned_mapping.programs.trace.graph import trace
+        return trace_module(example.function, example.args, example.parameters or (), name)
+    from learned_mapping.programs.trace.dataflow import flatten
+    from learned_mapping.programs.trace.parameters import graph_with_parameters
 
-    given = {"name": name, "parameters": example.parameters, **settings}
-    return trace(example.function, *example.args, **given)
+    flow = flatten(example.function, *example.args, name=name, **settings)
+    return graph_with_parameters(flow, example.parameters)
 
 
 MODULE, PROGRAM = (

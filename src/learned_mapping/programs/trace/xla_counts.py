@@ -2,14 +2,17 @@
 by name.
 
 XLA counts the program as it is handed over, before anything is fused, on the CPU. It is asked
-twice: for the whole program, and for each of its primitives alone. The primitives together are the
-whole if nothing was lost on the way and nothing counted twice; and where our rule for a primitive
-says something else than XLA, the difference has its name.
+twice: for the whole program, and for each of its instructions alone, which carry the name of the
+primitive that they came from. Together they are the whole if nothing was lost on the way and
+nothing counted twice; and where our rule for a primitive says something else than XLA, the
+difference has its name.
 """
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,36 +24,56 @@ from learned_mapping.programs.trace.dataflow import (
     called,
     closed_jaxpr,
     flatten,
-    held_functions,
     trip_count,
     widths,
+    work_of_equation,
 )
+from learned_mapping.programs.trace.names import OPERATIONS
 from learned_mapping.programs.trace.primitive_costs import (
-    ELEMENT_WISE,
     REDUCTIONS,
-    RULES,
     SERIES,
     TRANSCENDENTAL,
     WINDOW_REDUCTIONS,
-    nbytes,
 )
 
+Cost = tuple[float, float]
+NOTHING: Cost = (0.0, 0.0)
+COUNTED = {"flop": "flops", "bytes": "bytes accessed"}
+"""What is counted, and XLA's name for it."""
+METADATA = re.compile(r', metadata=\{(?:[^}"]|"[^"]*")*\}')
+MOVED = re.compile(r".* (?:broadcast|reshape|constant|parameter)\(.*")
+"""Instructions that are left of what is known to be constant."""
+CALLED = {
+    "call": r"to_apply=%[\w.-]+",
+    "while": r"(?:body|condition)=%[\w.-]+",
+    "conditional": r"_computations?=(?:%[\w.-]+|\{[^}]*\})",
+}
+"""Instructions that run computations, and where their names stand."""
 ROWS = "rows"
 """The name of what a loop takes of sequences and puts into results, round for round."""
 LOOPS = "loops"
 """The name of what XLA counts once: the body of a loop, and of a choice the dearest branch."""
+FOLDED = "folded"
+"""The name of primitives that are none of XLA's instructions."""
+UNUSED = "unused"
+"""The name of what nothing uses."""
+COMPLEX = "complex numbers"
+"""The name of what is done with them and has no other reason."""
 NAMED = {
     "integer_pow": "mul",
-    "exp2": "exp",
-    "qr": "geqrf",
     "stack": "concatenate",
     "unstack": "slice",
 }
 """Primitives that `dataflow` spells out, and the name that the most of them has there."""
+SPELLED_OUT = ("qr", "exp2", "broadcast_in_dim")
+"""Primitives whose parts have their own names: of what is written within, or of what it does."""
 REASONS = {
     **dict.fromkeys(
         TRANSCENDENTAL | SERIES,
         "XLA counts transcendental functions apart, or a polynomial of its own",
+    ),
+    **dict.fromkeys(
+        "rem sign nextafter round".split(), "XLA counts what it spells the function out in"
     ),
     **dict.fromkeys(
         REDUCTIONS | WINDOW_REDUCTIONS, "XLA counts one less per result, and scans as windows"
@@ -72,9 +95,9 @@ REASONS = {
         "sort top_k approx_top_k".split(), "XLA counts log2 of all elements, or nothing"
     ),
     **dict.fromkeys(
-        "random_bits random_split random_fold_in random_gamma threefry2x32 random_seed random_wrap "
-        "random_unwrap".split(),
-        "we count 40 per word of Threefry, XLA its own operations",
+        "random_bits random_split random_fold_in random_gamma threefry2x32 random_seed "
+        "rng_bit_generator rng_uniform".split(),
+        "we count 40 per word, XLA its own operations or none",
     ),
     **dict.fromkeys(
         "cholesky triangular_solve lu geqrf geqp3 eigh eig svd schur hessenberg householder_product"
@@ -82,7 +105,13 @@ REASONS = {
         " select_and_gather_add linear_solve".split(),
         "XLA calls a library, whose work it does not count",
     ),
-    ROWS: "XLA counts how the rows of a loop are taken and put, once",
+    ROWS: "XLA counts how the rows of a loop are taken and put",
+    **dict.fromkeys(
+        "conj real imag complex".split(), "XLA counts one of what is done to one part of a number"
+    ),
+    UNUSED: "XLA counts what nothing uses, where a function makes it",
+    FOLDED: "XLA leaves out what is constant, or there already",
+    COMPLEX: "XLA counts one of what is four to eleven of complex numbers",
     LOOPS: "XLA counts the body of a loop once, and of a choice the dearest branch",
 }
 """Primitive -> why XLA's FLOP differ from ours."""
@@ -95,17 +124,14 @@ class Counts(NamedTuple):
     xla: float  # Of the whole program; negative where XLA cannot say.
     differences: dict[str, float]
     """Primitive -> ours less XLA's, where they differ, the largest first."""
+    explained: float
+    """Ours less the differences that have a name, and in FLOP one of `REASONS`, over XLA's: 1 where
+    nothing is lost or counted twice."""
 
     @property
     def ratio(self) -> float:
         """Ours over XLA's; 1 where both are 0."""
         return _ratio(self.ours, self.xla)
-
-    @property
-    def explained(self) -> float:
-        """Ours less the differences that have a name, over XLA's: 1 where nothing is lost or
-        counted twice."""
-        return _ratio(self.ours - sum(self.differences.values()), self.xla)
 
 
 def _ratio(ours: float, xla: float) -> float:
@@ -128,26 +154,33 @@ def compare(
     closed = closed_jaxpr(function, *args, name=name)
     with widths(args):
         try:
-            whole = _analysis(closed)
+            marks = _Marks()
+            lowered = _lowered(marks.inside(closed, 1, []))
+            whole = lowered.cost_analysis() or {}
+            module = _Module(lowered.compiler_ir("hlo"))
+            every, once = module.counts()
         except Exception as error:  # what a compiler may say is nowhere written down
             text = str(error).strip().split("\n")[0][:300]
             raise InputError(name, "--check", f"XLA cannot count it on the CPU ({text})") from error
-        ours, once = _by_kind(flow), [0.0, 0.0]
-        every: tuple[defaultdict[str, float], ...] = defaultdict(float), defaultdict(float)
-        for kind, cost, times, part in _primitives(closed.jaxpr, 1, 1.0, {}):
-            for i in range(2):
-                every[i][kind] += times * cost[i]
-                once[i] += part * cost[i]
+    ours = _by_kind(flow)
     counts = {}
-    for i, name in enumerate(("flop", "bytes")):
-        apart = {kind: ours[i][kind] - every[i][kind] for kind in {*ours[i], *every[i]}}
-        apart[LOOPS] = sum(every[i].values()) - once[i]
+    for i, name in enumerate(COUNTED):
+        kinds = {*ours[i], *every}
+        apart = {kind: ours[i][kind] - every.get(kind, NOTHING)[i] for kind in kinds}
+        apart[LOOPS] = sum(cost[i] for cost in every.values()) - once[i]
+        left_out = [] if i else [v for k, v in marks.flop.items() if k not in module.marks]
+        for kind, flop in left_out:
+            apart[kind] = apart.get(kind, 0.0) - flop
+        apart[FOLDED] = sum(flop for _, flop in left_out)
         apart = {
             kind: value
             for kind, value in sorted(apart.items(), key=lambda e: (-abs(e[1]), e[0]))
             if value
         }
-        counts[name] = Counts(sum(ours[i].values()), whole[i], apart)
+        xla = float(whole.get(COUNTED[name], 0.0))
+        total = sum(ours[i].values())
+        named = [v for k, v in apart.items() if i or k in REASONS]
+        counts[name] = Counts(total, xla, apart, _ratio(total - sum(named), xla))
     return counts
 
 
@@ -163,153 +196,194 @@ def _by_kind(flow: Dataflow) -> tuple[defaultdict[str, float], ...]:
         if operation.in_place:
             reads += operation.update_bytes - operation.read_bytes[0]
             writes = operation.update_bytes
-        flop[operation.kind] += operation.flop
-        moved[operation.kind] += reads + writes
+        kind = operation.kind
+        if kind not in REASONS:
+            touched = (*operation.inputs, *operation.outputs)
+            if any(flow.values[v].dtype.startswith("complex") for v in touched):
+                kind = COMPLEX
+        flop[kind] += operation.flop
+        moved[kind] += reads + writes
     return flop, moved
 
 
-def _primitives(
-    jaxpr: Any,
-    times: int,
-    part: float,
-    asked: dict[str, tuple[float, float]],
-    wanted: Sequence[bool] | None = None,
-) -> Iterator[tuple[str, tuple[float, float], int, float]]:
-    """(primitive, what XLA counts for it alone, how often it runs, how often XLA counts it) of all
-    equations on which an effect or one of the `wanted` results depends, all where None; what was
-    `asked` already is not asked again."""
-    needed = {v for i, v in enumerate(jaxpr.outvars) if wanted is None or wanted[i]}
-    spread: set[str] = set()
-    for equation in reversed(jaxpr.eqns):
-        used = [v in needed for v in equation.outvars]
-        if not any(used) and not equation.effects:
-            continue
+class _Marks:
+    """What tells in XLA's program where its instructions come from: the primitive and the number of
+    an equation, or how often a loop runs."""
+
+    def __init__(self) -> None:
+        self.flop: dict[str, tuple[str, float]] = {}  # mark -> primitive, FLOP of all its rounds
+        self.read: list[bool] = []  # The operands that the last jaxpr reads.
+
+    def on(self, jaxpr: Any, times: int, wanted: Sequence[bool]) -> Any:
+        """A jaxpr that runs so often, of which these results are wanted, with marks."""
+        equations = []
+        pairs = [*zip(jaxpr.outvars, wanted)]
+        needed: set[Any] = set()
+        for equation in (*reversed(jaxpr.eqns), None):
+            needed |= {v for v, is_read in pairs if is_read and not isinstance(v, jex.Literal)}
+            if equation is not None:
+                used = [v in needed for v in equation.outvars]
+                marked = self.marked(equation, times if any(used) or equation.effects else 0, used)
+                equations.append(marked)
+                pairs = [*zip(equation.invars, self.read)]
+        self.read = [v in needed for v in jaxpr.invars]
+        return jaxpr.replace(eqns=equations[::-1])
+
+    def marked(self, equation: Any, times: int, used: list[bool]) -> Any:
+        """An equation with marks; `read` are its operands that are needed."""
         kind, params = equation.primitive.name, equation.params
-        own = _own_branch(params) if kind == "cond" else None
-        read = [True] * len(equation.invars) if own is None else [False, *_read(own)]
-        pairs = zip(equation.invars, read)
-        needed.update(v for v, is_read in pairs if is_read and not isinstance(v, jex.Literal))
-        if kind == "scan":
-            every = [True] * params["num_carry"] + used[params["num_carry"] :]
-            length, unroll = int(params["length"]), int(params["unroll"])
-            bodies = length if unroll >= length else unroll + length % unroll
-            yield ROWS, (0.0, _rows(equation, every)), times, part
-            yield from _primitives(
-                params["jaxpr"].jaxpr, times * length, part * bodies, asked, every
-            )
-        elif kind == "while":
-            count = trip_count(equation) or 1
-            for body in (params["cond_jaxpr"], params["body_jaxpr"]):
-                yield from _primitives(body.jaxpr, times * count, part, asked)
-        elif own is not None:
-            yield from _primitives(own, times, part, asked, used)
-        elif kind == "cond":
-            branches = [
-                list(_primitives(branch.jaxpr, times, part, asked, used))
-                for branch in params["branches"]
-            ]
-            dearest = max(branches, key=lambda branch: sum(cost[0] for _, cost, *_ in branch))
-            for branch in branches:
-                yield from ((k, one, n, p if branch is dearest else 0.0) for k, one, n, p in branch)
-        elif kind == "custom_linear_solve":
-            yield from _primitives(params["jaxprs"].solve.jaxpr, times, part, asked, used)
-        elif (function := called(equation)) is not None:
-            if params.get("differentiated") and params.get("prevent_cse"):
-                held_back = float(sum(nbytes(v.aval) for v in equation.invars))
-                yield "optimization_barrier", (0.0, held_back), times, part
-            yield from _primitives(function, times, part, asked, used)
-        elif kind in RULES or not any(held_functions(params)):
-            flop, moved = _alone(jaxpr, equation, used, asked)
-            moved -= _spread_before(equation, spread)
-            yield NAMED.get(kind, kind), (flop, max(moved, 0.0)), times, part
+        every, mark = [times > 0] * len(equation.invars), ""
+        if kind in ("scan", "while"):
+            rounds = trip_count(equation) or 1 if kind == "while" else 1
+            if kind == "scan":
+                rounds = max(int(params["length"]) // int(params["unroll"]), 1)
+            carried = len(used) if kind == "while" else params["num_carry"]
+            used = [*[times > 0] * carried, *used[carried:]]
+            mark = f"rounds={rounds}"
+            times *= rounds
+        elif kind not in ("cond", "custom_linear_solve") and called(equation) is None:
+            kind = NAMED.get(kind, kind) if times else UNUSED
+            mark = f"primitive={kind}={len(self.flop)}"
+            if times:
+                self.flop[mark] = kind, times * work_of_equation(equation)[0]
+            params = {}
+        inside = partial(self.inside, times=times, used=used)
+        if kind == "custom_linear_solve":
+            jaxprs = equation.params["jaxprs"]
+            params = {"jaxprs": jaxprs._replace(solve=inside(jaxprs.solve))}
+        else:
+            params = {name: jax.tree.map(inside, value) for name, value in params.items()}
+        if called(equation) is None or len(self.read) != len(every):
+            self.read = every
+        source = equation.source_info
+        stack = source.name_stack.extend(mark) if mark else source.name_stack
+        source = source.replace(name_stack=stack)
+        return equation.replace(params=equation.params | params, source_info=source)
+
+    def inside(self, leaf: Any, times: int, used: Sequence[bool]) -> Any:
+        """A leaf of an equation's parameters, with marks where it is a jaxpr."""
+        jaxpr = leaf.jaxpr if isinstance(leaf, jex.ClosedJaxpr) else leaf
+        if not isinstance(jaxpr, jex.Jaxpr):
+            return leaf
+        alike = len(used) == len(jaxpr.outvars)
+        jaxpr = self.on(jaxpr, times, used if alike else [True] * len(jaxpr.outvars))
+        return leaf.replace(jaxpr=jaxpr) if isinstance(leaf, jex.ClosedJaxpr) else jaxpr
 
 
-def _own_branch(params: Any) -> Any:
-    """The branch that is for the CPU, where a choice is by platforms; or None."""
-    if params.get("branches_platforms") is None:
-        return None
-    pairs = zip(params["branches_platforms"], params["branches"])
-    return next(branch.jaxpr for names, branch in pairs if names is None or "cpu" in names)
-
-
-def _read(jaxpr: Any) -> list[bool]:
-    """Which of its operands a jaxpr reads."""
-    read = {v for e in jaxpr.eqns for v in e.invars if not isinstance(v, jex.Literal)}
-    return [v in read or v in jaxpr.outvars for v in jaxpr.invars]
-
-
-def _rows(equation: Any, used: Sequence[bool]) -> float:
-    """Bytes that XLA counts around the body of a scan: a row is taken of each sequence and dropped
-    to its shape, and each result is brought to the shape of a row and put into what began as
-    zeros; where rounds are unrolled, in blocks of rows, to which sequences and results are
-    shaped."""
-    params = equation.params
-    first, carried = params["num_consts"] + params["num_carry"], params["num_carry"]
-    length, rounds = int(params["length"]), int(params["unroll"])
-    if rounds >= length:
-        return 0.0
-    rows = [nbytes(var.aval) for var in params["jaxpr"].jaxpr.invars[first:]]
-    results = [
-        var.aval
-        for var, is_used in zip(params["jaxpr"].jaxpr.outvars[carried:], used[carried:])
-        if is_used
-    ]
-    made = [nbytes(aval) for aval in results]
-    zeros = length * sum({(aval.shape, aval.dtype): nbytes(aval) for aval in results}.values())
-    every = sum(rows) + sum(made)
-    shaped = 0 if rounds == 1 else 4 * rounds * every + 2 * length * every
-    return float(4 * rounds * every + zeros + shaped)
-
-
-def _alone(
-    jaxpr: Any, equation: Any, used: Sequence[bool], asked: dict[str, tuple[float, float]]
-) -> tuple[float, float]:
-    """XLA's count of one equation with the results that are used; nothing where it cannot be asked
-    (references)."""
-    inputs = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, jex.Literal)))
-    results = [v for v, is_used in zip(equation.outvars, used) if is_used]
-    single = jex.ClosedJaxpr(
-        jaxpr.replace(constvars=[], invars=inputs, outvars=results, eqns=[equation]), []
-    )
-    key, again = str(single), equation.primitive.name in TRANSCENDENTAL | SERIES
-    if again and key in asked:
-        return _again(single, key, asked)
-    if key not in asked:
-        try:
-            flop, moved = _analysis(single)
-        except Exception:  # cannot stand alone; the whole program's count still shows it
-            flop, moved = 0.0, 0.0
-        asked[key] = max(flop, 0.0), max(moved, 0.0)
-    return asked[key]
-
-
-def _spread_before(equation: Any, spread: set[str]) -> float:
-    """Bytes of numbers that XLA brings to the shape of an element-wise result, where it did so
-    before in the same function: it shares them."""
-    before = 0.0
-    result = equation.outvars[0].aval
-    for var in equation.invars if equation.primitive.name in ELEMENT_WISE else ():
-        aval = var.aval
-        if isinstance(var, jex.Literal) and not aval.shape and result.shape:
-            key = f"{var.val} {aval.dtype} {result.shape}"
-            before += nbytes(result) + aval.dtype.itemsize if key in spread else 0.0
-            spread.add(key)
-    return before
-
-
-def _again(single: Any, key: str, asked: dict[str, tuple[float, float]]) -> tuple[float, float]:
-    """XLA's count of an equation that was there before: the constants of a polynomial are made once
-    for all."""
-    if f"{key} again" not in asked:
-        function, values = jex.jaxpr_as_fun(single), [v.aval for v in single.jaxpr.invars]
-        both = jax.make_jaxpr(lambda a, b: (function(*a), function(*b)))(values, values)
-        flop, moved = (max(b - a, 0.0) for a, b in zip(asked[key], _analysis(both)))
-        asked[f"{key} again"] = flop, moved
-    return asked[f"{key} again"]
-
-
-def _analysis(closed: Any) -> tuple[float, float]:
-    """XLA's count of a closed jaxpr; -1 where it cannot say."""
+def _lowered(closed: Any) -> Any:
+    """A closed jaxpr as it is handed to XLA."""
     avals = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
-    counts = jax.jit(jex.jaxpr_as_fun(closed), keep_unused=True).lower(*avals).cost_analysis() or {}
-    return float(counts.get("flops", 0.0)), float(counts.get("bytes accessed", 0.0))
+    return jax.jit(jex.jaxpr_as_fun(closed), keep_unused=True).lower(*avals)
+
+
+class Instruction(NamedTuple):
+    """An instruction of XLA's program."""
+
+    name: str
+    shape: str
+    opcode: str
+    operands: list[str]
+    rest: str  # Attributes.
+    mark: tuple[str, str]  # The last of its place: of a primitive, or of a loop's rounds.
+
+
+class _Module:
+    """XLA's program: what XLA counts for each of its instructions alone.
+
+    Args:
+      computation: as the lowered function holds it.
+    """
+
+    def __init__(self, computation: Any):
+        text = re.sub(r"/\*.*?\*/", "", computation.get_hlo_module().to_string())
+        self.computations: dict[str, list[Instruction]] = {}
+        self.texts: dict[str, str] = {}
+        for head, name, body in re.findall(
+            r"^((?:ENTRY )?%([^ ]+) \([^\n]*\{)\n(.*?)^\}", text, re.MULTILINE | re.DOTALL
+        ):
+            bare = METADATA.sub("", body)
+            self.texts[name] = f"{head}\n{bare}}}\n"
+            self.computations[name] = [_instruction(line) for line in body.splitlines()]
+            if head.startswith("ENTRY"):
+                self.entry = name
+        lines = re.sub(MOVED, "", text)
+        self.marks = set(re.findall(r"primitive=[\w-]+=\d+", lines))
+        self.asked: dict[str, Cost] = {}
+
+    def counts(self) -> tuple[dict[str, Cost], Cost]:
+        """Primitive -> FLOP and bytes, the body of a loop as often as it runs; and those of all as
+        XLA counts, which takes the body once and of a choice the dearest branch."""
+        return self.computation(self.entry, "")
+
+    def computation(self, name: str, inherited: str) -> tuple[dict[str, Cost], Cost]:
+        every: dict[str, Cost] = {}
+        once = NOTHING
+        shapes = {made.name: made.shape for made in self.computations[name]}
+        for made in self.computations[name]:
+            sort, said = made.mark
+            kind = said if sort == "primitive" else ROWS if sort else inherited
+            given = [shapes[v] for v in made.operands]
+            if kind not in REASONS and any(
+                f"c{n}[" in s for n in (64, 128) for s in (*given, made.shape)
+            ):
+                kind = COMPLEX
+            inner = re.findall(CALLED.get(made.opcode, "(?!)"), made.rest)
+            names = re.findall(r"%([\w.-]+)", " ".join(inner))
+            parts = [self.computation(callee, kind) for callee in names]
+            if made.opcode == "while":  # the condition comes first
+                parts[0] = {ROWS: parts[0][1]}, parts[0][1]
+            if not parts:
+                alone = self.alone(made, given)
+                parts = [({kind or made.opcode.replace("-", "_"): alone}, alone)]
+            times = int(said) if made.opcode == "while" and sort == "rounds" else 1
+            for part, _ in parts:
+                for key, cost in part.items():
+                    every[key] = _plus(every.get(key, NOTHING), cost, times)
+            branches = [cost for _, cost in parts]
+            if made.opcode == "conditional":
+                branches = [(max(f for f, _ in branches), max(b for _, b in branches))]
+            for cost in branches:
+                once = _plus(once, cost)
+        return every, once
+
+    def alone(self, made: Instruction, shapes: list[str]) -> Cost:
+        """What XLA counts of one instruction, of operands of these shapes."""
+        if made.opcode in ("parameter", "constant", "get-tuple-element"):
+            return NOTHING
+        given = "".join(f"%p{i} = {shape} parameter({i})\n" for i, shape in enumerate(shapes))
+        read = ", ".join(f"%p{i}" for i in range(len(shapes)))
+        text = f"ENTRY %e {{\n{given}ROOT %r = {made.shape} {made.opcode}({read}){made.rest}\n}}"
+        waiting, held = [text], set()
+        while waiting:
+            names = re.findall(r"%([\w.-]+)", waiting.pop())
+            new = [name for name in names if name in self.texts and name not in held]
+            waiting += [self.texts[name] for name in new]
+            held.update(new)
+        helpers = [body for name, body in self.texts.items() if name in held]
+        text = "\n".join(["HloModule m", *helpers, text])
+        if text not in self.asked:
+            from jaxlib import _hlo, _jax  # type: ignore[attr-defined]
+
+            found = _jax.hlo_module_cost_analysis(
+                jax.devices("cpu")[0].client, _hlo.hlo_module_from_text(text)
+            )
+            self.asked[text] = found.get("flops", 0.0), found.get("bytes accessed", 0.0)
+        return self.asked[text]
+
+
+def _instruction(line: str) -> Instruction:
+    match = re.match(r"\s*(?:ROOT )?%([\w.-]+) = (.+?) ([a-z][\w-]*)\(([^)]*)\)(.*)", line)
+    assert match is not None
+    place = re.search(r'op_name="([^"]*)"', line)
+    marks = re.findall(r"(primitive|rounds)=([\w-]+)", place[1] if place else "")
+    name, shape, opcode, operands, rest = match.groups()
+    operands = re.findall(r"%([\w.-]+)", operands)
+    mark = marks[-1] if marks else ("", "")
+    if place and mark[1] in SPELLED_OUT:
+        last, does = place[1].rpartition("/")[2], match[3].replace("-", "_")
+        mark = mark[0], OPERATIONS.get(does, does) if last == mark[1] else last
+    return Instruction(name, shape, opcode, operands, METADATA.sub("", rest), mark)
+
+
+def _plus(total: Cost, cost: Cost, times: int = 1) -> Cost:
+    return total[0] + times * cost[0], total[1] + times * cost[1]

@@ -4,12 +4,13 @@ OR-tools CP-SAT.
 Every phase is a model of its own, and a search for part of the time.
 """
 
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from learned_mapping.cp_sat import run
+from learned_mapping.cp_sat import limit, run
 from learned_mapping.errors import InputError
 from learned_mapping.regal.bounds.cp_sat_memory import MemoryModel, PeakModel, StepsModel
 from learned_mapping.regal.bounds.cp_sat_model import Phase, RuntimeModel
@@ -72,7 +73,8 @@ def cp_sat(
     Args:
       instance: what to schedule, on two devices; for running time they must be alike.
       deterministic_time: limit in CP-SAT's own units, near seconds, the same on every machine.
-      seconds: limit in wall-clock seconds; where None, one that a busy machine does not reach.
+      seconds: limit in wall-clock seconds, the making of the models included; where None, one
+        that a busy machine does not reach.
       seed: the solver's.
       start: a schedule given as a hint.
     """
@@ -82,7 +84,10 @@ def cp_sat(
         )
         raise InputError("cp-sat", "devices", fault)
     result, best = CpSatResult(None, np.inf, 0.0, False), start
+    whole = 4 * deterministic_time + PATIENCE_S if seconds is None else seconds
+    end = time.perf_counter()
     for phase in _phases(instance):
+        end += phase.share * whole
         # Built anew for each phase: what is known to be possible narrows every domain.
         kind = (
             RuntimeModel
@@ -97,13 +102,15 @@ def cp_sat(
         if phase.one_way and isinstance(model, PeakModel):
             # No schedule has a smaller peak: the search may stop there.
             model.model.add(model.peak >= round(result.bound / model.unit))
+        left = end - time.perf_counter()
+        if left <= 0.0:  # the model took it all
+            continue
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed
         solver.parameters.linearization_level = phase.linearization_level
         solver.parameters.max_deterministic_time = phase.share * deterministic_time
-        limit = 4 * deterministic_time + PATIENCE_S if seconds is None else seconds
-        solver.parameters.max_time_in_seconds = phase.share * limit
+        limit(solver, left)
         status = run(solver, model.model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             schedule = model.schedule(solver)
