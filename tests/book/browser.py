@@ -128,20 +128,26 @@ class Browser:
     def open(self, address: str) -> None:
         """Goes to an address and waits until the page has loaded and has not changed for a fifth of
         a second."""
-        self.events.clear()
-        if "loaderId" not in self.call("Page.navigate", url=address):
-            self.call("Page.reload")  # another place of the page that is shown already
-        end = time.monotonic() + self.timeout
-        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
-            if time.monotonic() > end:
-                raise RuntimeError(f"{address} did not load")
-            self.call("Page.getNavigationHistory")
-            time.sleep(0.02)
+        if not self._loaded(address):  # another place of the page that is shown already
+            self._loaded("about:blank")
+            self._loaded(address)
         self.run(
             "new Promise((done) => { let quiet = setTimeout(done, 200); new MutationObserver(() =>"
             " { clearTimeout(quiet); quiet = setTimeout(done, 200); }).observe(document, {subtree:"
             " true, childList: true, attributes: true}); setTimeout(done, 2000); })"
         )
+
+    def _loaded(self, address: str) -> bool:
+        """Whether going to an address loads a page, which is awaited."""
+        self.events.clear()
+        loads = "loaderId" in self.call("Page.navigate", url=address)
+        end = time.monotonic() + self.timeout
+        while loads and not any(e["method"] == "Page.loadEventFired" for e in self.events):
+            if time.monotonic() > end:
+                raise RuntimeError(f"{address} did not load")
+            self.run("1")
+            time.sleep(0.02)
+        return loads
 
     def key(self, name: str, code: int) -> None:
         """Presses a key, such as ``ArrowRight`` with its virtual code 39."""

@@ -37,15 +37,16 @@ AXE = (
     .locate()
     .read_text()
 )
-# What is inside a drawn picture or a formula is no content of its own: the whole has a name, for
-# which `names` asks.
 STILL = (
     "<style>*, ::before, ::after {animation: none !important; transition: none !important}</style>"
 )
 """A fold fades in when it opens: half way there its words are pale."""
+# What is inside a drawn picture or a formula is no content of its own: the whole has a name, for
+# which `names` asks.
+# A phone shows the same colours, which `contrast` reads there as well.
 SERIOUS = """axe.run(
   {include: [["html"]], exclude: [[".lm-drawing svg > *"], ["[data-frame] svg > *"], ["mjx-container > *"]]},
-  {resultTypes: ["violations"]},
+  {resultTypes: ["violations"], rules: {"color-contrast": {enabled: window.innerWidth > 500}}},
 ).then((found) => found.violations
   .filter((one) => one.impact === "serious" || one.impact === "critical")
   .map((one) => `axe: ${one.id}, ${one.nodes.length} times, such as ${one.nodes[0].html.slice(0, 120)}`))"""
