@@ -386,6 +386,24 @@ def test_no_machine_holds_what_cannot_be(kind, wrong):
         replace(kind(), **wrong)
 
 
+@pytest.mark.parametrize("of", [GRAPH, PROGRAM], ids=["graph", "program"])
+def test_no_instance_holds_what_cannot_be(of):
+    """Catches a graph or a program that `replace` takes past its checks, field by field: whoever
+    has one need not look at it."""
+    refused = 0
+    for field in fields(of):
+        for value in hostile():
+            try:
+                made = replace(of, **{field.name: value})
+            except InputError as error:
+                refused += str(error).isprintable()
+                continue
+            kept = getattr(made, field.name)
+            assert isinstance(made.digest, str) and not isinstance(kept, list)
+            assert not isinstance(kept, np.ndarray) or not kept.flags.writeable
+    assert refused > 60 * len(fields(of))
+
+
 @pytest.mark.parametrize(
     "machine",
     [

@@ -4,13 +4,17 @@ had happened.
 The suite kills writers; LMAP_KILLS=50 also kills so many commands at random moments.
 """
 
+import contextlib
 import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -19,6 +23,7 @@ import pytest
 
 from cli_files import GRAPH, PROGRAM
 from deaths import DIED, contents
+from learned_mapping.cli import main
 from learned_mapping.programs.json_io import write_json
 
 KILLS = int(os.environ.get("LMAP_KILLS", "0"))
@@ -160,42 +165,117 @@ WRITES = {
 }
 
 
+def unwritten(code: int, err: str, cause: str) -> None:
+    """Fails unless a command has ended in one line with this cause."""
+    *_, line = err.splitlines()
+    assert code == 2 and "cannot be written" in line and cause in line.lower(), err
+
+
 @pytest.mark.parametrize("what", WRITES)
-@pytest.mark.parametrize("fault", ["File too large", "Permission denied"])
-def test_what_cannot_be_written_is_said_in_one_line(tmp_path, what, fault):
+def test_what_is_too_large_to_be_written_is_said_in_one_line(tmp_path, what):
     """Catches half a file, the former one gone, and another cause than the true one."""
-    if fault == "Permission denied" and not os.getuid():
-        pytest.skip("no permission stops root")
-    folder = tmp_path / "own"
-    folder.mkdir()
-    write_json(folder / "graph.json", GRAPH)
-    write_json(folder / "program.json", PROGRAM)
+    write_json(tmp_path / "graph.json", GRAPH)
+    write_json(tmp_path / "program.json", PROGRAM)
     arguments = WRITES[what].split()
-    out = folder / next(word for word in arguments if word.startswith("out."))
+    out = tmp_path / next(word for word in arguments if word.startswith("out."))
     if what != "checkpoint":
         out.write_bytes(b"former")
-    before = contents(folder)
-
-    def limit() -> None:
-        if fault == "File too large":
-            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-        else:
-            os.chmod(folder, 0o555)
-
+    before = contents(tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "learned_mapping", *arguments],
-        cwd=folder,
-        preexec_fn=limit,
+        cwd=tmp_path,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
         capture_output=True,
         text=True,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path.parent)},
         check=False,
     )
-    os.chmod(folder, 0o755)
-    *_, line = done.stderr.splitlines()
-    assert done.returncode == 2 and "cannot be written" in line
-    assert fault.split()[0].lower() in line.lower()
-    assert contents(folder) == before
+    unwritten(done.returncode, done.stderr, "file too large")
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("what", ["solution", "picture", "page"])
+def test_what_another_user_may_not_write_is_said_in_one_line(capfd, what):
+    """Catches a traceback, and a cause that is none. Root may write everywhere and is made somebody
+    else, in a process that has loaded all it needs."""
+    folder = Path(tempfile.mkdtemp())  # the folders of pytest are closed to others
+    out = next(word for word in WRITES[what].split() if word.startswith("out."))
+    try:
+        write_json(folder / "graph.json", GRAPH)
+        write_json(folder / "program.json", PROGRAM)
+        with contextlib.chdir(folder):
+            assert main(WRITES[what].split()) == 0
+            before = contents(folder)
+            folder.chmod(0o555)
+            capfd.readouterr()
+            child = os.fork()
+            if not child:
+                if not os.getuid():
+                    os.setuid(65534)
+                os._exit(main(WRITES[what].split()))
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        unwritten(code, capfd.readouterr().err, "permission")
+        assert contents(folder) == before and out in before
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+FULL = """
+mount -t tmpfs -o size=64k none full && cp graph.json program.json full && cd full || exit 77
+echo former > out.json; echo former > out.svg; echo former > out.html; cp -r . ../before
+head -c 100000 /dev/zero > rest 2> /dev/null
+"$@"
+code=$?; rm rest; cp -a . ../after; exit $code
+"""
+
+
+def test_a_full_disk_is_said_in_one_line(tmp_path):
+    """Catches half a file, and the former one gone, where the disk has no room."""
+    write_json(tmp_path / "graph.json", GRAPH)
+    write_json(tmp_path / "program.json", PROGRAM)
+    (tmp_path / "full").mkdir()
+    command = [sys.executable, "-m", "learned_mapping", *WRITES["page"].split()]
+    if shutil.which("unshare") is None:
+        pytest.skip("nobody here can mount")
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", FULL, "sh", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not (tmp_path / "before").exists():
+        pytest.skip("nobody here can mount")
+    unwritten(done.returncode, done.stderr, "no space left on device")
+    assert contents(tmp_path / "after") == contents(tmp_path / "before")
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_the_one_or_the_other(tmp_path, capsys):
+    """Catches a file that is opened twice, and half a file that is taken for a whole one."""
+    path, ended = tmp_path / "graph.json", threading.Event()
+    large = GRAPH | {"metadata": {str(i): "x" * 900 for i in range(300)}}
+    write_json(path, GRAPH)
+
+    def replace() -> None:
+        while not ended.is_set():
+            for value in (large, GRAPH):
+                write_json(path, value)  # under another inode
+            path.write_text(json.dumps(large))  # in place, bit by bit
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        codes = []
+        for _ in range(300):
+            codes.append(main(["check", str(path)]))
+            err = capsys.readouterr().err
+            if codes[-1] == 2:
+                assert err.count("\n") == 1 and err[:-1].isprintable()
+    finally:
+        ended.set()
+        writer.join()
+    assert set(codes) <= {0, 2} and codes.count(0) > 5
 
 
 def test_workers_end_with_their_parent(tmp_path):

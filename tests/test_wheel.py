@@ -125,7 +125,17 @@ def test_an_example_runs_beside_it(site, file):
     assert len(file.read_text().splitlines()) <= 200
     done = python(site, shutil.copy(file, site.parent), *EXAMPLES[file.stem])
     assert done.returncode == 0, done.stderr
-    assert "bound" in done.stdout or "greedy-tuned" in done.stdout
+    assert re.search("bound|no mapping is above|greedy-tuned", done.stdout)
+
+
+@pytest.mark.slow
+def test_it_maps(site):
+    """A model's text on a machine by name: its rules, searches and networks are the wheel's own."""
+    model = PROJECT / "data" / "graphs" / "lstm_4_steps.json.gz"
+    options = ("--machine", "4xa100-nvlink", "--seconds", "2", "--json")
+    done = lmap(site, "map", str(model), *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
 
 
 @pytest.mark.parametrize(

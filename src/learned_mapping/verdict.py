@@ -1,6 +1,7 @@
 """The verdict of an independent validator on a solution: the costs, and every rule broken with its
 culprits."""
 
+import html
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -88,8 +89,8 @@ class Verdict:
             ],
         }
 
-    def _repr_markdown_(self) -> str:
-        return f"`{self}`"
+    def _repr_html_(self) -> str:
+        return f'<code style="white-space:pre-wrap">{html.escape(str(self))}</code>'
 
     def __str__(self) -> str:
         costs = ", ".join(f"{name} {value:.6g}" for name, value in self.costs.items())

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import lax
+from jax.experimental import sparse
 from learned_mapping_builders.zoo.examples import array
 
 E = array(64, 128)
@@ -197,6 +198,10 @@ for n in "exp log sqrt tanh sinh atan sin cos".split():
 RULES["conv_complex"] = (
     lambda x, k: lax.conv(x, k, (1, 1), "SAME"),
     [array(1, 4, 8, 8, dtype=jnp.complex64), array(4, 4, 3, 3, dtype=jnp.complex64)],
+)
+RULES["sparse"] = (
+    lambda data, indices, x: sparse.BCOO((data, indices), shape=(64, 64)) @ x,
+    [array(100), array(100, 2, dtype=jnp.int32), array(64, 16)],
 )
 RULES["eigh_complex"] = (jnp.linalg.eigh, [array(32, 32, dtype=jnp.complex64)])
 WHOLE: dict = {}

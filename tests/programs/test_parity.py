@@ -14,6 +14,7 @@ from learned_mapping.programs.trace.graph import trace
 from programs.parity_cases import RULES, WHOLE
 
 DIFFERENT = {
+    "sparse": (("text", "cpu", "tpu", "cuda"), "written as gathers and sums"),
     "conv_complex": (("text", "cpu", "cuda"), "three products of real numbers instead of four"),
 }
 """Function -> the doors by which it differs, and why."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from jax.experimental import io_callback
+from jax.experimental import io_callback, sparse
 from jax.experimental import pallas as pl
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend import core as jex
@@ -202,6 +202,13 @@ def gradient_steps(a, b):
     return jsp.sparse.linalg.cg(lambda x: a @ x, b, maxiter=10)[0]
 
 
+ENTRIES = array(100, 2, dtype=jnp.int32)
+
+
+def spread(data, indices, x):
+    return sparse.BCOO((data, indices), shape=(64, 64)) @ x
+
+
 CLOSED = {
     "a map over shards": (sharded(1, Spec("d", None), Spec()), MATRICES, PRODUCT),
     "a map over eight shards": (sharded(8, Spec("d", None), Spec()), MATRICES, PRODUCT),
@@ -277,6 +284,17 @@ CLOSED = {
         lambda x: lax.reduce(x, 0.0, lambda a, b: a + b * b, (0,)),
         (array(40, 60),),
         2 * 40 * 60,
+    ),
+    "a sparse product": (spread, (array(100), ENTRIES, array(64, 16)), 2 * 100 * 16),
+    "a sparse product of whole numbers": (
+        spread,
+        (array(100, dtype=jnp.int32), ENTRIES, array(64, 16, dtype=jnp.int32)),
+        2 * 100 * 16,
+    ),
+    "entries of a product": (
+        jax.grad(lambda d, i, x: spread(d, i, x).sum()),
+        (array(100), ENTRIES, array(64, 16)),
+        2 * 100 * 16,
     ),
     "a scatter of maxima": (
         lambda x, i, u: x.at[i, i].max(u),

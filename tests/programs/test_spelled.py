@@ -68,6 +68,26 @@ def test_what_every_writer_spells_out_is_spelled_out(name):
     assert found == kinds and graph.op_flop.sum() == pytest.approx(flop)
 
 
+EMPTY = {
+    "parts of a product so far": (jax.grad(lambda x: jnp.cumprod(x).sum()), [array(64)]),
+    "a loop of no rounds": (
+        lambda x, c: lax.scan(lambda c, a: (c + a, c), c, x, unroll=4)[0] * 2,
+        [array(0, 4), array(4)],
+    ),
+    "products of no groups": (
+        jax.grad(lambda a, b, g, y: lax.ragged_dot(a, b, g).sum() + y.sum() ** 2, (1, 3)),
+        [array(8, 4), array(0, 4, 2), array(0, dtype=jnp.int32), array(4)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_what_is_empty_costs_nothing_and_is_there(name):
+    """Would catch a result that is lost because nothing is in it, and a division by none."""
+    function, args = EMPTY[name]
+    assert 0 < trace(function, *args).op_flop.sum() < 2000
+
+
 def test_wide_bits_are_two_words_joined():
     """Would catch 64 bits at the price of 32: two words of 40 FLOP, a shift and an or."""
     with jax.enable_x64(True):
@@ -89,7 +109,7 @@ def test_stored_graphs_keep_what_they_were_made_of():
         stacked = jnp.stack([lax.stop_gradient(x**3), lax.exp2(x)])
         return jnp.tile(stacked, (1, 1, 2))
 
-    case = Example(function, (X,))
+    case = Example(function, (X,), ())
     graph = zoo.frozen_trace(case, "f")
     kinds = collections.Counter(graph.op_kinds)
     assert kinds == dict.fromkeys("input integer_pow stop_gradient exp2 stack tile".split(), 1)

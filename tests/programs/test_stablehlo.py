@@ -256,6 +256,9 @@ def test_the_commands_read_it(tmp_path, capsys):
 
 MODULE = "module {{ func.func public @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {{\n{}\n}} }}"
 DOUBLED = MODULE.format("%0 = stablehlo.add %a, %a : tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>")
+THEIRS = MODULE.format(
+    '%0 = "NAME.add"(%a) : (tensor<2x3xf32>) -> tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>'
+)
 LOOP = lowered(
     lambda x: jax.lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x), (array(3),)
 )[0].as_text()
@@ -286,6 +289,8 @@ SELF = (
         (DOUBLED.replace("add", "added"), "line 2: not StableHLO"),
         (DOUBLED.replace("2x3", "2x?"), "a dynamic shape, tensor<2x?xf32>"),
         (DOUBLED.replace("stablehlo.add", "arith.addf"), "arith.addf"),
+        (THEIRS.replace("NAME", "theirs"), "line 2: operations of StableHLO are read"),
+        (THEIRS.replace("NAME", "tosa.x"), "line 2: operations of StableHLO are read"),
         (DOUBLED[:60], "not StableHLO"),
         (LOOP, "a loop whose count is not in the file"),
         pytest.param(BOMB, "more than 200,000 operations", marks=pytest.mark.slow),
@@ -322,6 +327,23 @@ def test_what_is_not_ours_is_told_which_door_to_take(data, named, tmp_path):
     with pytest.raises(InputError, match=r"not (JSON|UTF-8 text) but") as actual:
         read_graph(path)
     assert named in str(actual.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "flop"), [("add", 6), ("power", 60), ("shift_left", 6), ("zeta", 1200)]
+)
+def test_what_spreads_its_operands_is_what_it_does(name, flop, tmp_path, here):
+    """Catches an operation of chlo of unknown cost because it brings operands to one shape."""
+    path, kind = tmp_path / "m", "i32" if name == "shift_left" else "f32"
+    line = f"%0 = chlo.broadcast_{name} %a, %b : (tensor<2x3xT>, tensor<3xT>) -> tensor<2x3xT>"
+    text = MODULE.format(line + "\nreturn %0 : tensor<2x3xT>").replace("f32", "T")
+    path.write_text(
+        text.replace("%a: tensor<2x3xT>", "%a: tensor<2x3xT>, %b: tensor<3xT>", 1).replace(
+            "T", kind
+        )
+    )
+    graph = read_model(path)
+    assert graph.op_flop.sum() == flop and "unknown_ops" not in graph.metadata
 
 
 WORDS = (b"?", b"-1", b"99999999999", b"tensor<", b"}", b"dense<", b"while", b"f4")

@@ -14,7 +14,6 @@ from learned_mapping.errors import (
     InputError,
     LearnedMappingError,
     expect_choice,
-    expect_type,
     expect_whole,
     truth,
 )
@@ -240,8 +239,9 @@ def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
         start, low = first.assignment, first.bound
     proven = bisection(model, ideals, start=start, low_s=low, stop=budget.spent)
     budget.record(model.throughput(proven.assignment))
-    low = model.runtime(proven.assignment) if proven.exact else proven.low_s
-    return task.partition(proven.assignment), {"bound_s": lower_bound(model), "chain_bound_s": low}
+    bound = lower_bound(model)
+    low = model.runtime(proven.assignment) if proven.exact else max(proven.low_s, bound)
+    return task.partition(proven.assignment), {"bound_s": bound, "chain_bound_s": low}
 
 
 def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
@@ -254,12 +254,13 @@ def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
         share, sharp = room_needed(task.model, budget.left_s)
         assert task.model.limit is not None
         raise DoesNotFitError(task.graph, task.model.limit, share, CHAIN, sharp=sharp)
-    extra = {"bound_s": lower_bound(task.model)}
+    bound = lower_bound(task.model)
+    extra = {"bound_s": bound}
     if outcome.optimal or outcome.bound > 0.0:
         found = outcome.assignment
         fits = found is not None and task.model.excess(found) <= 1.0
         optimal = float(outcome.optimal and fits)
-        extra |= {"chain_bound_s": max(outcome.bound, 0.0), "optimal": optimal}
+        extra |= {"chain_bound_s": max(outcome.bound, bound), "optimal": optimal}
     if outcome.assignment is not None and budget.record(task.model.throughput(outcome.assignment)):
         return outcome.assignment, extra
     return start, extra
@@ -472,7 +473,6 @@ class Partitioning(Problem):
           iterations: T of Eq. 7, of a policy from scratch; the profile's where None.
           memory: as in `Task`.
         """
-        expect_type(instance, ComputationGraph, "graph")
         if start is not None:
             expect_choice(start, STARTS, "start")
         package = ChipPackage(chips=chips) if package is None else package
@@ -481,7 +481,6 @@ class Partitioning(Problem):
             if iterations is None
             else {"iterations": expect_whole(iterations, "iterations", "", 1, 64)}
         )
-        expect_type(package, ChipPackage, "package")
         return Task(instance, package, start, repair, memory=memory, **settings)
 
     def toy(self, task: Task) -> Task:

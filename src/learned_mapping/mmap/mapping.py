@@ -12,7 +12,7 @@ from learned_mapping.drawn import DrawnOn
 from learned_mapping.errors import InputError, expect_type, shown
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s
 from learned_mapping.mmap.rules.actions import DROP, NO_COPY, NO_OFFSET
-from learned_mapping.programs.graph import MAX_BYTES, plain_array, whole_array
+from learned_mapping.programs.graph import MAX_BYTES, whole_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
 from learned_mapping.programs.minimalloc import ENDINGS, read_rows, shared_alignment
 from learned_mapping.programs.program import MAX_BUFFERS, Program
@@ -66,22 +66,19 @@ def make_mapping(
         range.
     """
     expect_type(program, Program, "program")
-    arrays = {}
-    for (name, low, high, kind), values in zip(_FIELDS, (action, offset, start, end)):
-        array = plain_array(values, source, name)
+    mapping = Mapping(action, offset, start, end)
+    for name, low, high, _ in _FIELDS:
+        array = getattr(mapping, name)
         if array.shape != (program.num_buffers,):
             raise InputError(
                 source, name, f"shape {array.shape}, expected ({program.num_buffers},)"
             )
-        if array.size and not np.issubdtype(array.dtype, np.integer):
-            raise InputError(source, name, f"expected integers, got {array.dtype}")
         wrong = np.flatnonzero((array < low) | (array > high))
         if len(wrong):
             raise InputError(
                 source, f"{name}[{wrong[0]}]", f"{array[wrong[0]]} is outside [{low}, {high}]"
             )
-        arrays[name] = array.astype(kind)
-    return Mapping(**arrays).on(program)
+    return mapping.on(program)
 
 
 def all_dropped(program: Program) -> Mapping:

@@ -397,7 +397,7 @@ class MemoryMapping(Problem):
         if machine is None:
             return instance
         size, rate = int(machine.cmem_bytes), machine.copy_bytes_per_s
-        return replace(instance, fast_bytes=size, copy_bytes_per_s=rate)
+        return replace(instance, fast_bytes=size, copy_bytes_per_s=rate, source="machine")
 
     def toy(self, task: Program) -> Program:
         return toy_program()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from learned_mapping.drawn import Drawn
-from learned_mapping.errors import InputError, expect_sequence, expect_type, told
+from learned_mapping.errors import InputError, expect_sequence, expect_type, real, told
 from learned_mapping.programs.graph import (
     MAX_BYTES,
     MAX_SECONDS,
@@ -318,16 +318,12 @@ def _check_memory(source: object, fast_bytes: float, copy_bytes_per_s: float) ->
         raise InputError(
             source, "memory.fast_bytes", f"expected a whole number, got {told(fast_bytes)}"
         )
-    memory = {
-        "memory.fast_bytes": (fast_bytes, MAX_BYTES),
-        "memory.copy_bytes_per_s": (copy_bytes_per_s, 1e18),
-    }
-    check_columns(
-        source, **{field: ([value], float, 1, 0, high) for field, (value, high) in memory.items()}
-    )
-    for name, (value, _) in memory.items():
-        if not value > 0:
-            raise InputError(source, name, f"must be above 0, got {value:g}")
+    rate = real(copy_bytes_per_s, source, "memory.copy_bytes_per_s")
+    memory = (("fast_bytes", fast_bytes, MAX_BYTES), ("copy_bytes_per_s", rate, 1e18))
+    for name, value, most in memory:
+        if not 0 < value <= most:
+            fault = f"must be above 0 and at most {most:g}, got {told(value)}"
+            raise InputError(source, f"memory.{name}", fault)
 
 
 def _check_order(p: Program, source: object) -> None:

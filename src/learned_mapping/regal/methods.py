@@ -154,8 +154,8 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
         budget.record(schedule_fitness(instance, starts[-1]), better=float.__lt__)
     best = min(starts, key=lambda schedule: schedule_fitness(instance, schedule))
     # The model knows no memory limit: where nothing fits so far, half is for what fits.
-    share = 0.5 if schedule_fitness(instance, best) >= INFEASIBLE else 1.0
-    left = None if budget.left_s is None else share * budget.left_s
+    its = 0.5 if schedule_fitness(instance, best) >= INFEASIBLE else 1.0
+    left = None if budget.left_s is None else its * budget.left_s
     part = min((budget.limit_samples or EVALUATIONS) / EVALUATIONS, 1.0)
     deterministic = part * CP_SAT_DETERMINISTIC if left is None else 1e9
     seed = int(rng.integers(2**31))

@@ -45,9 +45,12 @@ SEARCHES = (
     "random-balanced",
     "sa-balanced",
     "climb",
+    "rl-sample-credit",
     "rl",
+    "finetune",
     "rl-balanced-frozen",
     "rl-balanced",
+    "finetune-balanced",
 )
 SAMPLES = {"quick": 40, "full": 500}
 SPREAD, WORLD = 0.5, 100
@@ -59,6 +62,10 @@ CONTRASTS = (
     ("climb", "sa-balanced"),
     ("climb", "random-balanced"),
     ("rl", "random"),
+    ("rl", "rl-sample-credit"),
+    ("finetune", "rl"),
+    ("finetune-balanced", "rl-balanced"),
+    ("finetune-balanced", "climb"),
     ("rl", "sa-balanced"),
     ("rl", "climb"),
     ("rl-balanced", "rl-balanced-frozen"),

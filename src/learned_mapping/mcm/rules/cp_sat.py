@@ -335,7 +335,7 @@ def _keep_memory(
     place = {op: k for k, op in enumerate(order)}
     whole = n * graph.num_tensors * rules.chips <= MAX_TERMS
     weights = graph.op_weight_bytes.tolist()
-    for chip, limit in enumerate(limits):
+    for chip, most in enumerate(limits):
         held: list[list[Any]] = [[] for _ in range(n + 1 if whole else 2)]
         second: list[Any] = []
         for tensor, size in enumerate(graph.tensor_bytes.tolist()):
@@ -364,7 +364,7 @@ def _keep_memory(
                 held[k].append(size * arrives)
         own = sum(weight * rules.on[u][chip] for u, weight in enumerate(weights) if weight)
         for terms in held:
-            model.add(own + sum(second) + sum(terms) <= limit)
+            model.add(own + sum(second) + sum(terms) <= most)
 
 
 def _either(model: cp_model.CpModel, first: Any, second: Any) -> Any:

@@ -193,12 +193,14 @@ def learn_and_play(search: Search, rng: np.random.Generator) -> None:
                 return
             state, go_on = start(program, int(rng.integers(2**31)))
             step = jax.jit(go_on, static_argnums=1).lower(state, 1).compile()
-        search.metrics["updates"] = 0.0
-        while not budget.spent():
+        search.metrics["updates"], took_s = 0.0, 0.0
+        while not budget.spent() and budget.lasts(took_s):
+            begun_s = budget.seconds
             state, (_, ended) = step(state)
             search.metrics["updates"] += 1.0
             # JAX would compile the index
             budget.record(max(float(state[-1][0]), 0.0), int(np.asarray(ended)[0]))
+            took_s = budget.seconds - begun_s
     if budget.best is not None and budget.best > 0.0:
         search.game.restart()
         search.game.play_actions(actions_of(state[-1]))

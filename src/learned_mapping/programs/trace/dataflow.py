@@ -490,7 +490,8 @@ class _Builder:
 
     def scan(self, equation: Any, inputs: list[Atom | None], scope: str) -> list[Atom | None]:
         params, where = equation.params, f"{scope}/scan" if scope else "scan"
-        if params["unroll"] != 1 and not any(isinstance(atom, Cell) for atom in inputs):
+        unrolled = params["unroll"] != 1 and params["length"]
+        if unrolled and not any(isinstance(atom, Cell) for atom in inputs):
             avals = [v.aval for v in equation.invars]
             return self.call(jax.make_jaxpr(in_blocks(params))(*avals), inputs, scope)
         body, length, carried = params["jaxpr"], int(params["length"]), params["num_carry"]

@@ -111,6 +111,7 @@ CALLS = {name: kind for kind, names in FACTORISATIONS.items() for name in names.
     "lu_pivots_to_permutation": "lu_pivots_to_permutation",
     "AllocateBuffer": "empty",
     "erf": "erf",
+    "cpu_csr_sparse_dense": "csr_matmat",
 }
 """Targets of custom calls -> the primitive."""
 MARKED_CALLS = (

@@ -138,7 +138,7 @@ def _ragged_contraction(
     (contracted, _), _ = numbers.dot_dimension_numbers
     groups = results[0].shape[0] if set(numbers.lhs_ragged_dimensions) & set(contracted) else 1
     depth = math.prod(operands[0].shape[d] for d in contracted)
-    return 2.0 * _out(results) / groups * depth * _complex(operands[0])
+    return 2.0 * _out(results) / max(groups, 1) * depth * _complex(operands[0])
 
 
 def _convolution(
@@ -233,12 +233,16 @@ def _sparse(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str
         shape = operands[2].shape
         columns = [n for d, n in enumerate(shape) if d not in (*contracted, *batch)]
         return 2.0 * elements(operands[0]) * math.prod(columns) * _complex(operands[0])
-    rest = [
-        o.shape
-        for o in operands[1:]
-        if len(o.shape) == 2 and str(o.dtype)[:3] in ("flo", "bfl", "com")
-    ]
-    return 2.0 * elements(operands[0]) * (rest[-1][-1] if rest else 1)
+    alike = [o.shape for o in operands[1:] if str(o.dtype) == str(operands[0].dtype)]
+    columns = [shape[-1] for shape in alike if len(shape) == 2]
+    return 2.0 * elements(operands[0]) * (columns[-1] if columns else 1) * _complex(operands[0])
+
+
+def _sampled(operands: Sequence[Any], results: Sequence[Any], params: Mapping[str, Any]) -> float:
+    # A product of which the entries at some indices are made.
+    (contracted, _), _ = params["dimension_numbers"]
+    depth = math.prod(operands[0].shape[d] for d in contracted)
+    return 2.0 * _out(results) * depth * _complex(operands[0])
 
 
 def _updated(update: int) -> Rule:
@@ -374,9 +378,13 @@ RULES: dict[str, Rule] = {
     ),
     "random_gamma": lambda operands, results, params: GAMMA_FLOP * _out(results),
     **dict.fromkeys(
-        "bcoo_dot_general bcoo_spdot_general bcoo_dot_general_sampled bcsr_dot_general coo_matvec"
-        " coo_matmat coo_spmv coo_spmm csr_matvec csr_matmat csr_spmv csr_spmm".split(),
+        "bcoo_dot_general bcsr_dot_general coo_matvec coo_matmat coo_spmv coo_spmm csr_matvec"
+        " csr_matmat csr_spmv csr_spmm".split(),
         _sparse,
+    ),
+    "bcoo_dot_general_sampled": _sampled,
+    "bcoo_spdot_general": lambda operands, results, params: (
+        2.0 * elements(operands[0]) * _complex(operands[0])
     ),
     # Queries [.., T, N, H] times keys [.., S, N, H] and the values; backwards two and a half times
     # as many products.

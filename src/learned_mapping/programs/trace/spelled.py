@@ -125,10 +125,10 @@ def _pow(emit: Emit, inputs: Values, operands: Avals, results: Avals, params: Pa
 def _whole(
     emit: Emit, inputs: Values, operands: Avals, results: Avals, params: Params
 ) -> list[Any]:
-    # Nothing is left out, and nothing added.
-    pairs = zip(inputs, operands)
-    alike = (v for v, a in pairs if a.shape == results[0].shape and isinstance(v, int))
-    return list(alike)[:1]
+    # Nothing is left out, and nothing added; what else there is of a split is empty.
+    of_shape = {a.shape: v for v, a in zip(inputs, operands) if isinstance(v, int)}
+    made = [of_shape.get(result.shape) for result in results]
+    return made if any(value is not None for value in made) else []
 
 
 def _of_parts(real: str, imaginary: str, spare: int, sign: str | None) -> Spelling:

@@ -52,6 +52,8 @@ def read(data: bytes, asked: Mapping[str, Any]) -> Any:
             match = PLACED.search(str(error))
             said = next(filter(str.strip, str(error).splitlines()), type(error).__name__)
             fault = f"not StableHLO: {match[2] if match else shown(said, 200)}"
+            if re.search("unregistered dialect|: Dialect `", fault):
+                fault = "operations of StableHLO are read, lower the module to it"
             if "bad_alloc" in said:
                 fault = "too large for the parser"
             if "quant" in str(error):

@@ -420,7 +420,7 @@ class Reader:
             ragged = _listed(numbers, "lhs_ragged_dimensions")
             groups = results[0].shape[0] if set(ragged) & set(contracted) else 1
             depth = math.prod(operands[0].shape[d] for d in contracted)
-            return 2.0 * elements(results[0]) / groups * depth
+            return 2.0 * elements(results[0]) / max(groups, 1) * depth
         return None
 
     def einsum_flop(self, op: Any, operands: Sequence[Any]) -> float:
@@ -868,7 +868,8 @@ class Reader:
                 return "argmin" if least else "argmax"
         if kind in ("reduce", "reduce_window", "scatter"):
             return self.reduction(op, kind, dense)
-        return OPERATIONS.get(kind, kind)
+        bare = kind.removeprefix("broadcast_")  # of chlo, which brings operands to one shape
+        return OPERATIONS.get(kind, OPERATIONS.get(bare, bare if bare in RULES else kind))
 
     def convolution(
         self, op: Any, dense: Callable[[str, list[int]], list[int]], params: dict[str, Any]
