@@ -374,6 +374,8 @@ def test_a_number_of_chips_is_bounded_before_anything_is_made_of_it(chips):
         (lm.regal.Devices, {"flop_per_s": -1}),
         (lm.regal.Devices, {"bytes_per_s": 0}),
         (lm.regal.Devices, {"memory_bytes": float("nan")}),
+        (lm.regal.Devices, {"memory_bytes": 1e-320}),
+        (lm.mcm.ChipPackage, {"sram_bytes": (1e-320, 1.0), "chips": 2}),
         (lm.mmap.MemoryHierarchy, {"contention": float("nan")}),
     ],
 )

@@ -1,5 +1,6 @@
 """Explorables and pictures in the pages: ``{explorable} NAME`` puts in the data, a picture for
-print, and the scripts.
+print, and the scripts; ``{state}`WORDS <NAME:STATE>``` is a link that sets one of the page to a
+state, whose words may hold an expression of ``data``, as ``{data["races"]:g}``.
 
 The data are computed once for each state of the package and the stored results, and kept beside the
 notebooks' outputs.
@@ -7,6 +8,7 @@ notebooks' outputs.
 
 import html
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import execution_cache
 import explorable_data
 import explorable_pictures
 import primers
+import values
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
@@ -119,6 +122,27 @@ class Explorable(Directive):
         return [nodes.raw("", text + tags, format="html")]
 
 
+def parts_of(text: str) -> tuple[str, str]:
+    """(the words of a role ``state``, the state's address); raises `ValueError` where no explorable
+    is named."""
+    parts = re.fullmatch(r"(.+) <(([a-z]+):\S+)>", text, re.S)
+    if parts is None or parts[3] not in SCRIPTS:
+        raise ValueError(f"state {text!r}: no explorable is named")
+    words = re.sub(
+        r"\{(.+?)\}", lambda match: values.text_of(match[1], data=data_of(parts[3])), parts[1]
+    )
+    return words, parts[2]
+
+
+def state(name, rawtext, text, lineno, inliner, options=None, content=None) -> tuple[list, list]:
+    """The role."""
+    words, address = parts_of(text)
+    return [
+        nodes.reference("", words, refuri=f"#{address}", internal=True, classes=["lm-state-link"])
+    ], []
+
+
 def setup(app) -> dict:
     app.add_directive("explorable", Explorable)
+    app.add_role("state", state)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

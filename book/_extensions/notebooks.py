@@ -151,6 +151,8 @@ def _role(page: str, name: str, text: str) -> str:
         return values.text_of(text)
     if name == "claim":
         return claim_links.parts_of(text)[0]
+    if name == "state":
+        return explorables.parts_of(text)[0]
     if name.startswith("cite"):
         said = "; ".join(_cited(key) for key in text.split(","))
         return said if name == "cite:t" else f"({said})"

@@ -122,7 +122,7 @@ def policy_parameters() -> dict[str, Any]:
     grid = []
     for kind, change, learning in [*points, *((BEGUN, change, False) for change in FROZEN)]:
         settings = (BALANCED if kind == BEGUN else {}) | change
-        config, logs, seconds = agent_config(begun=kind == BEGUN, **settings), [], 0.0
+        config, logs, seconds = agent_config(**settings), [], 0.0
         for name, seed in itertools.product(names("validation"), range(SEEDS)):
             task, rng = (
                 Task(load_graph(name), ChipPackage(chips=chips(name))),
@@ -142,7 +142,8 @@ def policy_parameters() -> dict[str, Any]:
         }
         shown = {
             name: getattr(config, name)
-            for name in ("credit", "op_weight", *BALANCED, "moved", "iterations")
+            for name in ("op_weight", *BALANCED, "moved", "iterations")
+            if name != "begun"
         }
         grid.append({"kind": kind, "learning": learning, "usual": not change, **shown, **numbers})
         say(grid[-1])

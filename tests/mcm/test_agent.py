@@ -224,7 +224,7 @@ def test_a_credit_for_each_op_learns():
     assert means[-1] > 1.4 * means[0]
 
 
-BEGUN = agent_config("quick", **{**BALANCED, "begun": True, "rollouts": 20})
+BEGUN = agent_config("quick", **{**BALANCED, "rollouts": 20})
 
 
 @pytest.mark.parametrize("config", [CONFIGS["FIX"], BEGUN], ids=["chips", "moves"])

@@ -10,7 +10,7 @@ from learned_mapping.hardware.chip_package import ChipModel, ChipPackage
 from learned_mapping.mcm.agent import checkpoints
 from learned_mapping.mcm.agent.config import SIZES, agent_config
 from learned_mapping.mcm.agent.ppo import make_policy, new_learned
-from learned_mapping.mcm.methods import BALANCED, all_methods, solve
+from learned_mapping.mcm.methods import POLICIES, all_methods, solve
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.programs.synthetic import random_graph
 
@@ -19,13 +19,15 @@ from learned_mapping.programs.synthetic import random_graph
 def small_policy(tmp_path, monkeypatch):
     """Untrained policies in place of the shipped ones, small enough to compile fast."""
     monkeypatch.setattr(
-        checkpoints, "checkpoint_path", lambda pretraining=0, begun=False: tmp_path / f"{begun}.npz"
+        checkpoints,
+        "checkpoint_path",
+        lambda pretraining=0, policy="chips": tmp_path / f"{policy}.npz",
     )
     monkeypatch.setitem(SIZES, "quick", {"layers": 1, "width": 16})
-    for begun, settings in ((False, {"epochs": 2}), (True, BALANCED)):
-        config = agent_config("quick", begun=begun, **settings)
+    for policy, settings in POLICIES.items():
+        config = agent_config("quick", **{"epochs": 2, **settings})
         parameters = new_learned(make_policy(config), np.random.default_rng(0)).parameters
-        checkpoints.save_policy(checkpoints.checkpoint_path(begun=begun), config, parameters, {})
+        checkpoints.save_policy(checkpoints.checkpoint_path(policy=policy), config, parameters, {})
 
 
 def test_start_is_the_first_sample_of_any_search(small_policy):

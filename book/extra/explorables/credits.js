@@ -54,6 +54,7 @@
     const known = f.read();
     if (known.at && known.at.length === n && /^\d+$/.test(known.at)) at = [...known.at].map((c) => Math.min(chips - 1, Number(c)));
     if (kinds[known.kind]) { kind = known.kind; menu.value = kind; }
+    for (let best, left = Number(known.follow) || 0; left > 0 && (best = largest()); left--) at = moved(at, ...best);
     draw();
     f.onresize(draw);
   };

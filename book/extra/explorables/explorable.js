@@ -87,7 +87,7 @@
       if (timer) return stop();
       made.textContent = "❚❚ stop";
       made.setAttribute("aria-pressed", "true");
-      timer = setInterval(() => { if (!step()) stop(); }, pause);
+      timer = setInterval(() => { if (!made.isConnected || !step()) stop(); }, pause);
       if (!step()) stop();
     });
     stop();
@@ -122,11 +122,11 @@
         let found = "";
         try { found = decodeURIComponent(location.hash.slice(1)); } catch (error) { /* a damaged link */ }
         if (!found.startsWith(`${name}:`)) return {};
-        root.scrollIntoView();
+        root.scrollIntoView({ block: "nearest" });
         return Object.fromEntries(new URLSearchParams(found.slice(name.length + 1)));
       },
       write(state) {
-        if (!touched) return;
+        if (!touched || !live.isConnected) return;
         try { history.replaceState(null, "", `#${name}:${new URLSearchParams(state)}`); } catch (error) { /* a page that may not be linked to */ }
       },
     };
@@ -159,8 +159,16 @@
       if (make && data && !root.classList.contains("lm-ready")) make(root, JSON.parse(data.textContent));
     });
   }
+  // A link to a state of an explorable of this page makes that one anew.
+  function follow() {
+    const root = document.querySelector(`[data-explorable="${CSS.escape(location.hash.slice(1).split(":")[0])}"]`);
+    if (!root || !location.hash.includes(":")) return;
+    root.querySelector(".lm-live").remove();
+    root.classList.remove("lm-ready");
+    start();
+  }
   document.addEventListener("DOMContentLoaded", start);
-
+  addEventListener("hashchange", follow);
 
   Object.assign(lm, { ui: { h, s, picture, frame, slider, button, select, player, colour, ladder, microseconds, mebibytes }, explorables: makers });
 })((globalThis.lm = globalThis.lm || {}));

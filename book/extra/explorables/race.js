@@ -174,6 +174,7 @@
     load();
     if (LANES.some(([k]) => k === link.show)) { shown = link.show; whose.value = shown; } else whose.value = shown;
     if (link.show === "yours" && steps.includes(Number(link.alpha)) && steps.includes(Number(link.beta))) { alpha.set(Number(link.alpha)); beta_.set(Number(link.beta)); mine(); } else begin();
+    if (link.races) { ended = data.races; judged = true; draw(); }
     f.onresize(draw);
   };
 })((globalThis.lm = globalThis.lm || {}));

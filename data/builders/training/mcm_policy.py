@@ -1,8 +1,8 @@
 """Pre-trains paper 2's policy on the 66 training graphs and chooses a checkpoint on the 5
 validation graphs.
 
-    python -m builders.training.mcm_policy --seed 0 --out checkpoints/mcm/chips-0.npz
-    python -m builders.training.mcm_policy --seed 0 --balanced --out checkpoints/mcm/moves-0.npz
+    python -m builders.training.mcm_policy chips --seed 0 --out checkpoints/mcm/chips-0.npz
+    python -m builders.training.mcm_policy moves --seed 0 --out checkpoints/mcm/moves-0.npz
 
 A run that is stopped goes on from ``--work`` and ends with the same numbers. The test graphs are
 never read.
@@ -18,7 +18,7 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.agent.checkpoints import save_policy
 from learned_mapping.mcm.agent.config import SIZES, agent_config
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.methods import BALANCED, Task
+from learned_mapping.mcm.methods import MOVES, POLICIES, Task
 from learned_mapping.mcm.searches.even_cut import Start
 from learned_mapping_companion.mcm import graphs
 
@@ -38,7 +38,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Pre-train the policy of paper 2.")
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, .npz")
     parser.add_argument(
-        "--balanced", action="store_true", help="the policy of pushes from near-balanced partitions"
+        "policy",
+        choices=tuple(POLICIES),
+        help="over chips, the same with one credit a sample, or of pushes from a partition",
     )
     parser.add_argument("--profile", choices=tuple(SIZES), default="full")
     parser.add_argument("--samples", type=int, help="partitions judged (default: the profile's)")
@@ -49,19 +51,20 @@ def main(arguments: list[str] | None = None) -> int:
     )
     chosen = parser.parse_args(arguments)
     samples = SAMPLES[chosen.profile] if chosen.samples is None else chosen.samples
-    kind, fixed = ("moves", {**BALANCED, "begun": True}) if chosen.balanced else ("chips", {})
-    settings = {} if chosen.balanced else SETTINGS
-    work = chosen.work or build_folder() / "mcm-training" / f"{kind}-{chosen.profile}-{chosen.seed}"
+    fixed, balanced = POLICIES[chosen.policy], chosen.policy == MOVES
+    settings = {} if balanced else SETTINGS
+    name = f"{chosen.policy}-{chosen.profile}-{chosen.seed}"
+    work = chosen.work or build_folder() / "mcm-training" / name
     config = agent_config(chosen.profile, **fixed)
     training = agent_config(chosen.profile, **fixed, **settings)
-    makers = [partial(env_of, name, chosen.balanced) for name in graphs.names("train")]
+    makers = [partial(env_of, name, balanced) for name in graphs.names("train")]
     agent = Pretraining(
         training, makers, samples=samples, snapshots=SNAPSHOTS[chosen.profile], seed=chosen.seed
     )
     if not go_on(agent, work, every=20, minutes=chosen.minutes):
         say(f"{agent.iterations} of {agent.total} iterations done; the same call goes on")
         return 4
-    validation = [env_of(name, chosen.balanced) for name in graphs.names("validation")]
+    validation = [env_of(name, balanced) for name in graphs.names("validation")]
     best, rows = choose(
         config, agent.snapshots, validation, finalists=FINALISTS[chosen.profile], report=say
     )

@@ -150,6 +150,8 @@ def _usable(value: object, name: str) -> float:
             raise InputError("chips", name, f"must be at least 0 and finite, got {number}")
     elif not number > 0:
         raise InputError("chips", name, f"must be above 0, got {number}")
+    elif number < 1 and name.partition("[")[0] == "sram_bytes":
+        raise InputError("chips", name, f"must be a byte or more, got {number}")
     return number
 
 

@@ -130,6 +130,8 @@ def _usable(machine: Devices) -> dict[str, Any]:
         ending = "" if name == "link_bytes_per_s" else " and finite"
         if not (found > 0 or (found == 0 and least != "above 0")) or (ending and found == np.inf):
             raise InputError("devices", field, f"must be {least}{ending}, got {found}")
+        if name == "memory_bytes" and found < 1:
+            raise InputError("devices", field, f"must be a byte or more, got {found}")
         return found
 
     def row(value: Any, field: str, check: Callable[[object, str], Any]) -> Any:

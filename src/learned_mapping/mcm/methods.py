@@ -83,9 +83,13 @@ BALANCED: dict[str, Any] = {
     "minibatches": 2,
     "epochs": 4,
     "learning_rate": 3e-3,
+    "begun": True,
 }
 """Settings of `agent.config` of a policy that begins at near-balanced partitions; chosen on the
 validation graphs."""
+CHIPS, PLAIN, MOVES = "chips", "plain", "moves"
+POLICIES: dict[str, dict[str, Any]] = {CHIPS: {}, PLAIN: {"credit": "sample"}, MOVES: BALANCED}
+"""Policy, by the name of its shipped files -> settings that differ."""
 
 
 class Task:
@@ -268,8 +272,7 @@ def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
 
 def _learn(
     kind: str,
-    balanced: bool,
-    more: dict[str, Any],
+    policy_name: str,
     profile: str,
     task: Task,
     rng: np.random.Generator,
@@ -287,17 +290,17 @@ def _learn(
     if budget.checkpoint is not None and type(task) is not Task:
         raise InputError("--checkpoint", "", "is for the analytical model")
     with budget.uncounted():
-        changes = (BALANCED if balanced else {}) | more | task.settings
-        start = Start(task.model, task.arrays) if balanced else None
+        changes = POLICIES[policy_name] | task.settings
+        start = Start(task.model, task.arrays) if policy_name == MOVES else None
         env = PartitionEnv(task.model, task.arrays, start, task.repair)
         if kind in (SCRATCH, FROZEN):
-            policy = make_policy(agent_config(profile, begun=balanced, **changes))
+            policy = make_policy(agent_config(profile, **changes))
             learned = new_learned(policy, rng)
         else:
-            config, parameters = shipped(task.pretraining, balanced)
+            config, parameters = shipped(task.pretraining, policy_name)
             policy, learned = make_policy(config), fresh_optimiser(config, parameters)
     name = (
-        f"{kind} {balanced} {more} {profile} {task.settings} {task.graph.digest}"
+        f"{kind} {policy_name} {profile} {task.settings} {task.graph.digest}"
         f" {task.model.package} {seed_of(rng)}"
     )
     return learn(
@@ -358,54 +361,52 @@ METHODS: dict[str, Method] = {
     ),
 }
 """The methods by name, in the order of the tables, but for those of `all_methods`."""
-LEARNERS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
+LEARNERS: dict[str, tuple[str, str, str]] = {
     "rl": (
         "the paper's policy over chips, PPO from scratch, a credit for each op",
         SCRATCH,
-        False,
-        {},
+        CHIPS,
     ),
-    "rl-sample-credit": (
-        "the same with one advantage for all ops of a sample",
-        SCRATCH,
-        False,
-        {"credit": "sample"},
-    ),
+    "rl-sample-credit": ("the same with one advantage for all ops of a sample", SCRATCH, PLAIN),
     "rl-balanced": (
         "a policy of pushes from near-balanced partitions, each row of samples a chain",
         SCRATCH,
-        True,
-        {},
+        MOVES,
     ),
     "rl-balanced-frozen": (
         "the same start, moves and repair without learning: its control",
         FROZEN,
-        True,
-        {},
+        MOVES,
     ),
     "zeroshot": (
         "the paper's policy, trained on other graphs, sampled as it is",
         ZERO_SHOT,
-        False,
-        {},
+        CHIPS,
     ),
-    "finetune": ("the paper's policy, trained on other graphs, PPO goes on", FINE_TUNED, False, {}),
+    "finetune": ("the paper's policy, trained on other graphs, PPO goes on", FINE_TUNED, CHIPS),
+    "zeroshot-sample-credit": (
+        "a policy trained with one advantage a sample, sampled as it is",
+        ZERO_SHOT,
+        PLAIN,
+    ),
+    "finetune-sample-credit": (
+        "a policy trained with one advantage a sample, PPO goes on so",
+        FINE_TUNED,
+        PLAIN,
+    ),
     "zeroshot-balanced": (
         "the policy of moves, trained on other graphs, sampled as it is",
         ZERO_SHOT,
-        True,
-        {},
+        MOVES,
     ),
     "finetune-balanced": (
         "the policy of moves, trained on other graphs, PPO goes on",
         FINE_TUNED,
-        True,
-        {},
+        MOVES,
     ),
 }
-"""Name -> description, how it starts, whether it begins about the even cut, and settings that
-differ."""
-BEGUN = ("rl-balanced", "rl-balanced-frozen", "zeroshot-balanced", "finetune-balanced")
+"""Name -> description, how it starts, and which of `POLICIES` it is."""
+BEGUN = tuple(name for name, (_, _, policy) in LEARNERS.items() if policy == MOVES)
 VERSIONS = {"rl": 2, **dict.fromkeys(BEGUN, 2)}
 """The second has a credit per op; of those that begin at partitions, pushes and chains."""
 
@@ -418,10 +419,8 @@ def all_methods(profile: str = "full") -> dict[str, Method]:
     measured, as that of `hardware.silicon.SiliconModel` is, a learner learns from measurements.
     """
 
-    def learner(
-        name: str, description: str, kind: str, balanced: bool, more: dict[str, Any]
-    ) -> Method:
-        run = searched(partial(_learn, kind, balanced, more, profile))
+    def learner(name: str, description: str, kind: str, policy: str) -> Method:
+        run = searched(partial(_learn, kind, policy, profile))
         return Method(
             description,
             run,

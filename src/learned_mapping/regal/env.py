@@ -31,13 +31,12 @@ from learned_mapping.regal.agent.features import Features
 from learned_mapping.regal.agent.rollouts import generations_in, rollouts, uniform_cost
 from learned_mapping.regal.rules.instance import Arrays, Instance
 from learned_mapping.regal.searches.brkga import BrkgaParameters
-from learned_mapping.regal.searches.random_numbers import stream
+from learned_mapping.regal.searches.random_numbers import TABULATED, stream
 
 __all__ = ["EnvGraph", "EnvState", "env_graphs", "exact", "reset", "seconds_of", "step"]
 
 MAX_EVALUATIONS = 10**7  # Of a run.
 MAX_SEED = 2**63 - 1  # A negative one counts from its other end.
-MAX_BIN = 1000.0  # Of alpha and beta.
 UNIFORM_RUNS = 4  # Runs with uniform mutants whose mean is H.
 _KINDS = {
     "device_seconds": "N",
@@ -209,8 +208,10 @@ def step(
     expect_type(state, EnvState, "state")
     expect_sequence(bins, "environment", "bins")
     bins, seed = tuple(real(b, "environment", "bins") for b in bins), whole_scalar(seed, "seed")
-    if not bins or not all(0 < b <= MAX_BIN for b in bins):
-        raise InputError("environment", "bins", f"expected numbers in (0, {MAX_BIN}], got {bins}")
+    low, high = TABULATED  # a stream draws from tables alone
+    if not bins or not all(low <= b <= high for b in bins):
+        fault = f"expected numbers in [{low}, {high}], got {bins}"
+        raise InputError("environment", "bins", fault)
     shape = (len(state.graph.flop), state.machine.devices + 1, 2)
     is_array = isinstance(choices, np.ndarray | jax.Array)
     fits = is_array and choices.shape[-3:] == shape and choices.ndim <= 4

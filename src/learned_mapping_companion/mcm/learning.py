@@ -14,7 +14,7 @@ import numpy as np
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent.checkpoints import PRETRAININGS, checkpoint_digest, checkpoint_path
 from learned_mapping.mcm.agent.config import agent_config
-from learned_mapping.mcm.methods import BALANCED, FINE_TUNED, LEARNERS, ZERO_SHOT
+from learned_mapping.mcm.methods import FINE_TUNED, LEARNERS, POLICIES, ZERO_SHOT
 from learned_mapping_companion import results, table
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.mcm import graphs
@@ -138,14 +138,14 @@ def learning_rows(instance: str, method: str, records: Sequence[Record]) -> list
     pre-training."""
     if method not in LEARNERS or method.endswith("-frozen"):
         return []
-    _, kind, balanced, settings = LEARNERS[method]
-    changes = (BALANCED if balanced else {}) | {"begun": balanced} | settings
-    rollouts = agent_config(records[0]["config"].get("network", "full"), **changes).rollouts
+    _, kind, policy = LEARNERS[method]
+    network = records[0]["config"].get("network", "full")
+    rollouts = agent_config(network, **POLICIES[policy]).rollouts
     updates = min(r["result"]["samples"] for r in records) // rollouts
     numbers = {"updates": 0 if kind == ZERO_SHOT else updates}
     if checkpoint_of(method):
         numbers["pretraining_samples"] = int(
-            read_checkpoint(checkpoint_path(begun=balanced))[1]["facts"]["samples"]
+            read_checkpoint(checkpoint_path(policy=policy))[1]["facts"]["samples"]
         )
     return rows(instance, method, numbers, n=len(records))
 

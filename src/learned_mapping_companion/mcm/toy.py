@@ -10,7 +10,7 @@ from IPython.display import Markdown
 from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, chip_memory
 from learned_mapping.learning.checkpoint import read_checkpoint
 from learned_mapping.mcm.agent.checkpoints import PRETRAININGS, checkpoint_path
-from learned_mapping.mcm.methods import solve
+from learned_mapping.mcm.methods import CHIPS, MOVES, PLAIN, solve
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.repair.solver import ConstraintSolver
@@ -139,7 +139,7 @@ def domains_table(
     )
 
 
-KINDS = {False: "over chips", True: "of moves"}
+KINDS = {CHIPS: "over chips", PLAIN: "over chips, one credit a sample", MOVES: "of moves"}
 SCORES = ("zeroshot", "finetune")
 COLUMNS = (
     "policy",
@@ -160,9 +160,9 @@ def trained_policies() -> Html:
     samples, over the naive greedy's.
     """
     rows = []
-    for balanced, kind in KINDS.items():
+    for policy, kind in KINDS.items():
         for pretraining in range(PRETRAININGS):
-            path = checkpoint_path(pretraining, balanced)
+            path = checkpoint_path(pretraining, policy)
             if not path.exists():
                 continue
             facts = read_checkpoint(path)[1]["facts"]

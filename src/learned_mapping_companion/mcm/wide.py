@@ -21,7 +21,7 @@ from learned_mapping.problem import warm_up
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.datasets.registry import stored_manifest
 from learned_mapping_companion.mcm import graphs
-from learned_mapping_companion.mcm.learning import learning_rows
+from learned_mapping_companion.mcm.learning import learning_rows, sweep_of
 from learned_mapping_companion.mcm.levels import end_row
 from learned_mapping_companion.statistics import geometric_mean
 from learned_mapping_companion.table import (
@@ -78,8 +78,9 @@ ON_SILICON = (("learned-times", "rl-balanced"), ("learned-times", "random-balanc
 
 
 @lru_cache(maxsize=2)
-def _task(instance: str) -> Task:
-    return Task(graphs.load_graph(instance), ChipPackage(chips=graphs.chips(instance)))
+def _task(instance: str, pretraining: int = 0) -> Task:
+    package = ChipPackage(chips=graphs.chips(instance))
+    return Task(graphs.load_graph(instance), package, pretraining=pretraining)
 
 
 def _judged(task: Task, assignment: np.ndarray) -> Record:
@@ -89,7 +90,7 @@ def _judged(task: Task, assignment: np.ndarray) -> Record:
 
 def wide_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """A method on a graph by the analytical model, those of silicon that cut evenly among them."""
-    task = _task(instance)
+    task = _task(instance, config.get("pretraining", 0))
     chosen = EXTRA_METHODS.get(method) or PROBLEM.method(method, config["network"])
     warm_up(PROBLEM, task, chosen)
     budget = Budget(samples=config["samples"], cpu=True)
@@ -117,7 +118,8 @@ def plan_wide(profile: str, seeds: int) -> list[Run]:
         runs += sweep("mcm.wide", RULES, [name], config)
         runs += sweep("mcm.wide_solver", [SOLVER], [name], {"effort": of_profile(EFFORT, profile)})
         config = {"samples": of_profile(SAMPLES, profile), "network": profile}
-        runs += sweep("mcm.wide", SEARCHES, [name], config, seeds)
+        for method in SEARCHES:
+            runs += sweep_of("mcm.wide", method, name, config, seeds)
         for method, samples in MEASURED.items():
             config = {"spread": SPREAD, "world": WORLD, "network": profile}
             config |= {"samples": min(samples, FEW) if quick else samples}

@@ -124,6 +124,9 @@ def test_environment_is_the_rollouts(instance):
         one = jax.tree.map(lambda leaf: leaf[0], states)
         single = jax.vmap(lambda c: env.step(one, c, 9, BINS)[1])(jnp.asarray(laws[0]))
         np.testing.assert_array_equal(single, rewards[0])
+        for bins in ((0.4, 1.0), (1.0, 101.0)):  # no table says their quantiles
+            with pytest.raises(InputError, match=r"in \[0.5, 100.0\]"):
+                env.step(one, jnp.asarray(laws[0]), 9, bins)
         bare = dataclasses.replace(instance.graph, op_seconds=None, op_flop=np.full(24, 1e9))
         given = jax.tree.map(
             lambda leaf: leaf[0], env.env_graphs([Instance(bare)], [features(instance)])

@@ -25,15 +25,14 @@ AGENT = "mcm-ppo"
 PRETRAININGS = 3  # Policies trained with different seeds; the first serves where nobody says which.
 
 
-def checkpoint_path(pretraining: int = 0, begun: bool = False) -> Path:
-    """The shipped file of a training: of the policy over chips, or of that of moves from a
-    partition (`begun`)."""
-    return networks_folder() / "mcm" / f"{'moves' if begun else 'chips'}-{pretraining}.npz"
+def checkpoint_path(pretraining: int = 0, policy: str = "chips") -> Path:
+    """The shipped file of a training of one of `mcm.methods.POLICIES`."""
+    return networks_folder() / "mcm" / f"{policy}-{pretraining}.npz"
 
 
-def checkpoint_digest(pretraining: int = 0, begun: bool = False) -> str:
+def checkpoint_digest(pretraining: int = 0, policy: str = "chips") -> str:
     """16 hexadecimal digits of a shipped file; empty where there is none."""
-    path = checkpoint_path(pretraining, begun)
+    path = checkpoint_path(pretraining, policy)
     return file_sha256(path)[:16] if path.exists() else ""
 
 
@@ -64,13 +63,12 @@ def load_policy(path: str | os.PathLike) -> tuple[AgentConfig, Any]:
     return config, parameters
 
 
-def shipped(pretraining: int = 0, begun: bool = False) -> tuple[AgentConfig, Any]:
+def shipped(pretraining: int = 0, policy: str = "chips") -> tuple[AgentConfig, Any]:
     """The shipped policy of a training; raises `InputError` where its file is missing."""
-    path = checkpoint_path(pretraining, begun)
+    path = checkpoint_path(pretraining, policy)
     if not path.exists():
         command = (
-            f"python -m builders.training.mcm_policy --seed {pretraining}"
-            f" {'--balanced ' * begun}--out {path}"
+            f"python -m builders.training.mcm_policy {policy} --seed {pretraining} --out {path}"
         )
         raise InputError(
             path, "", f"there is no trained policy; make it in the folder data with: {command}"
