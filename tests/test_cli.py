@@ -196,12 +196,12 @@ def test_a_series_that_is_not_complete_is_exit_4_and_goes_on(capsys, folder):
 
 
 def test_an_interrupt_is_exit_130_and_writes_nothing(capsys, folder, monkeypatch):
-    from learned_mapping.cli import solutions
+    from learned_mapping.cli import solve as command
 
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(solutions, "solve_task", interrupted)
+    monkeypatch.setattr(command, "solve_task", interrupted)
     code, _out, err = run(
         capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json"
     )
@@ -243,9 +243,9 @@ def test_an_interrupt_counts_where_a_shell_has_it_ignored(folder):
 def test_an_interrupted_search_writes_its_best_so_far(capsys, folder, monkeypatch):
     """Catches minutes of search lost to Ctrl-C, and an exit code that says the search came to its
     end."""
-    from learned_mapping.cli import solutions
+    from learned_mapping.cli import solve as command
 
-    solve_task, presses = solutions.solve_task, [signal.SIGINT]
+    solve_task, presses = command.solve_task, [signal.SIGINT]
 
     def pressed(*arguments, progress, **limits):
         def seen(*now):
@@ -255,7 +255,7 @@ def test_an_interrupted_search_writes_its_best_so_far(capsys, folder, monkeypatc
 
         return solve_task(*arguments, progress=seen, **limits)
 
-    monkeypatch.setattr(solutions, "solve_task", pressed)
+    monkeypatch.setattr(command, "solve_task", pressed)
     begun = time.monotonic()
     line = (
         "solve",
@@ -275,9 +275,9 @@ def test_an_interrupted_search_writes_its_best_so_far(capsys, folder, monkeypatc
 
 
 def test_a_fault_of_ours_is_exit_3_and_one_line(capsys, folder, monkeypatch):
-    from learned_mapping.cli import solutions
+    from learned_mapping.cli import solve as command
 
-    monkeypatch.setattr(solutions, "solve_task", lambda *arguments, **options: 1 / 0)
+    monkeypatch.setattr(command, "solve_task", lambda *arguments, **options: 1 / 0)
     code, _out, err = run(
         capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json"
     )
@@ -436,6 +436,6 @@ def test_odd_files_and_numbers_say_what_they_are(folder, capsys):
     (folder / "z.json").write_text(
         json.dumps(PROGRAM | {"memory": {"fast_bytes": 0, "copy_bytes_per_s": 1.0}})
     )
-    assert "must be above 0, got 0" in refusal(capsys, "check", "mmap", "z.json")
+    assert "must be above 0" in refusal(capsys, "check", "mmap", "z.json")
     arguments = ("program.json", "--method", "greedy", "--out", "o.json", "--seconds", "5e-324")
     assert "--seconds: 5e-324 is outside" in refusal(capsys, "solve", "mmap", *arguments)

@@ -9,8 +9,8 @@ import pytest
 
 from by_hand import chain_edges, hand_graph
 from cli_files import PARTITION, PROGRAM, SLOW, answer, one_line, refusal, run
-from learned_mapping.cli import solutions
-from learned_mapping.cli.solutions import _proved
+from learned_mapping.cli import solve as command
+from learned_mapping.cli.solve import proved
 from learned_mapping.learning.checkpoint import read_checkpoint, write_checkpoint
 from learned_mapping.mcm import methods
 from learned_mapping.mcm.bounds.optimum import TooManyIdealsError
@@ -159,7 +159,7 @@ def test_an_invalid_answer_of_a_solver_is_never_written(capsys, folder, monkeypa
         solution = Schedule.of([0, 0, 0, 0], [[3, -1], [0, -1], [1, -1], [2, -1]], 2)
         metrics, samples, seconds = {}, 1, 0.0
 
-    monkeypatch.setattr(solutions, "solve_task", lambda *arguments, **options: Wrong)
+    monkeypatch.setattr(command, "solve_task", lambda *arguments, **options: Wrong)
     code, _out, err = run(
         capsys, "solve", "regal", "graph.json", "--method", "brkga", "--out", "o.json"
     )
@@ -204,7 +204,7 @@ def test_what_made_a_solution_is_checked(capsys, folder, change, field):
 def test_a_sentence_says_which_optimum(gap, chain_gap, sentence):
     """Would catch the bound of one set of partitions printed as that of another."""
 
-    assert _proved(gap, chain_gap) == sentence
+    assert proved(gap, chain_gap) == sentence
 
 
 def test_an_unstated_output_is_told(capsys, folder):
@@ -370,6 +370,14 @@ def test_a_learner_goes_on_from_its_checkpoint(folder, capsys):
     assert "another run" in refusal(capsys, "solve", "mcm", "g.json", *options)
     options[1] = "random"
     assert "--checkpoint" in refusal(capsys, "solve", "mcm", "g.json", *options)
+
+
+def test_a_method_without_a_state_is_refused_before_anything_is_said(folder, capsys):
+    """Catches a refusal beneath a note on the graph, which is one line no longer."""
+    (folder / "slow.json").write_text(SLOW)
+    asked = ("solve", "mcm", "graph.json", "--machine", "slow.json", "--out", "o.json")
+    line = refusal(capsys, *asked, "--method", "greedy-careful", "--checkpoint", "c.npz")
+    assert "greedy-careful keeps none; rl, " in line
 
 
 def test_no_bound_of_the_chain_rule_is_called_the_optimum(folder, capsys):

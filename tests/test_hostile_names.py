@@ -240,5 +240,5 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")  # of NumPy, on values that are refused
     signal.signal(signal.SIGPROF, late)
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    resource.setrlimit(resource.RLIMIT_DATA, (used + 3 * GIGABYTE, -1))
+    resource.setrlimit(resource.RLIMIT_DATA, (used + GIGABYTE, -1))
     print(json.dumps(endings(COUNT, SEED + (COUNT > 2000) * os.getpid())))

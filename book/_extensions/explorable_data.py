@@ -420,14 +420,12 @@ def race() -> dict[str, Any]:
                 )
                 next(evolution)
                 ends[name].append(float(evolution.send(generations)[1][-1]))
-        pairs = zip(ends["regal"], ends["brkga"])
         long = regal.solve(instance, "local-search", seed=0, samples=50_000).metrics["makespan_s"]
         graphs.append(
             {
                 "graph": graph_json(graph, op_seconds(graph, instance.machine)),
                 "name": shape,
                 "ends": ends,
-                "ahead": sum(own < (1 - 1e-9) * other for own, other in pairs),
                 "best_s": min(float(long), *(min(one) for one in ends.values())),
                 "laws": {
                     k: [np.round(v.alpha, 4).tolist(), np.round(v.beta, 4).tolist(), v.in_initial]

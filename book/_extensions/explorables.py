@@ -1,6 +1,6 @@
 """Explorables and pictures in the pages: ``{explorable} NAME`` puts in the data, a picture for
-print, and the scripts; ``{state}`WORDS <NAME:STATE>``` is a link that sets one of the page to a
-state, whose words may hold an expression of ``data``, as ``{data["races"]:g}``.
+print, and the scripts. ``{state}`8 MiB <alexnet:capacity=8>``` is a number as a link that sets one
+on the same page to a state that shows it.
 
 The data are computed once for each state of the package and the stored results, and kept beside the
 notebooks' outputs.
@@ -16,7 +16,6 @@ import execution_cache
 import explorable_data
 import explorable_pictures
 import primers
-import values
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
@@ -49,7 +48,7 @@ TITLES = {
     ),
     "chips": (
         "Drag operations to other chips, or move them with the arrow keys. Red operations break a"
-        " rule."
+        " rule; dashed frames show where FIX would put them."
     ),
     "credits": (
         "A credit for each operation says which way it should go; one for the whole sample does"
@@ -128,10 +127,7 @@ def parts_of(text: str) -> tuple[str, str]:
     parts = re.fullmatch(r"(.+) <(([a-z]+):\S+)>", text, re.S)
     if parts is None or parts[3] not in SCRIPTS:
         raise ValueError(f"state {text!r}: no explorable is named")
-    words = re.sub(
-        r"\{(.+?)\}", lambda match: values.text_of(match[1], data=data_of(parts[3])), parts[1]
-    )
-    return words, parts[2]
+    return parts[1], parts[2]
 
 
 def state(name, rawtext, text, lineno, inliner, options=None, content=None) -> tuple[list, list]:

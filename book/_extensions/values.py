@@ -56,13 +56,12 @@ def record(file: str) -> Any:
 NAMES = {known.__name__: known for known in (of, row, rows, record, min, max, len, sum, abs)}
 
 
-def text_of(words: str, **known: Any) -> str:
-    """What the role shows, with further names known; raises `ValueError` where the expression
-    cannot be evaluated."""
+def text_of(words: str) -> str:
+    """What the role shows; raises `ValueError` where the expression cannot be evaluated."""
     parts = FORMAT.match(words)
     assert parts is not None
     try:
-        value = eval(parts["expression"], {"__builtins__": {}, **NAMES, **known})
+        value = eval(parts["expression"], {"__builtins__": {}, **NAMES})
         return format(value, parts["form"] or "")
     except Exception as error:
         raise ValueError(f"value {words!r}: {type(error).__name__}: {error}") from error

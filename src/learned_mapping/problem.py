@@ -95,6 +95,10 @@ class Problem(ABC):
     seconds: float | None = None
     samples: int | None = None  # A search's limits unless it is told others.
     net: tuple[str, ...] = ()  # Rules that take a moment, see `rules`.
+    options: tuple[str, ...] = ()
+    """Options of its instances and tasks, on the command line and in files of solutions."""
+    retired: tuple[str, ...] = ()  # Options that older files of solutions still have.
+    minimised = True  # Whether less is better of the cost that `beside` names.
 
     @abstractmethod
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
@@ -114,14 +118,39 @@ class Problem(ABC):
         there = alternative(name, known) or f", known are {', '.join(known)}"
         raise InputError("method", "", f"no method is named {told(name)}{there}")
 
+    def expect_resumable(self, method: str, profile: str = "full") -> None:
+        """Raises `InputError` for a method that keeps no state in a checkpoint."""
+        if not self.method(method, profile).resumable:
+            able = [name for name, one in self.methods(profile).items() if one.resumable]
+            fault = f"{method} keeps none; {', '.join(able) or 'no method'} of this problem do"
+            raise InputError("--checkpoint", "", fault)
+
     @abstractmethod
-    def read(self, path: str) -> Any:
-        """An instance from its file."""
+    def read(self, path: str, machine: Any = None) -> Any:
+        """An instance from its file, as a `hardware.machine.Machine` has it where one is named."""
 
     @abstractmethod
     def task(self, instance: Any, *args: Any, **options: Any) -> Any:
         """The task of methods: the instance, with hardware and objective. Raises `InputError` for
         bad options."""
+
+    @abstractmethod
+    def on_machine(self, machine: Any) -> dict[str, Any]:
+        """The options of `task` that say a `hardware.machine.Machine`."""
+
+    @abstractmethod
+    def picture(self, instance: Any, solution: Any = None, task: Any = None) -> Any:
+        """A figure of an instance, or of a solution on the hardware of its task; raises
+        `InputError` for what cannot be drawn."""
+
+    def folded(self, instance: Any) -> Any:
+        """The instance with its weights inside the ops that use them, where ``fold`` is an
+        option."""
+        raise NotImplementedError
+
+    def hint_of(self, instance: Any) -> str:
+        """A line on what a user may have missed in an instance; empty where nothing is."""
+        return ""
 
     @abstractmethod
     def toy(self, task: Any) -> Any:
@@ -263,10 +292,8 @@ def solve(
         keeps none, or a method of the user's own that returns no solution of this task.
     """
     chosen = problem.method(method, profile)
-    if checkpoint is not None and not chosen.resumable:
-        able = [name for name, candidate in problem.methods(profile).items() if candidate.resumable]
-        fault = f"{method} keeps none; {', '.join(able) or 'no method'} of this problem do"
-        raise InputError("--checkpoint", "", fault)
+    if checkpoint is not None:
+        problem.expect_resumable(method, profile)
     if not is_whole(seed) or not 0 <= seed < 2**63:
         raise InputError(
             "seed",
@@ -378,9 +405,9 @@ def _with_fallback(
     return replace(result, solution=fallbacks[best], metrics=metrics, by=best)
 
 
-def read_graph_file(path: str) -> Any:
+def read_graph_file(path: str, machine: Any = None) -> Any:
     """A graph from a file that holds one or a model, whatever its name, or from a user's function,
-    ``MODULE:FUNCTION``."""
+    ``MODULE:FUNCTION``; the same on every machine."""
     from learned_mapping.programs import sources
 
     return sources.read_graph_of(path)

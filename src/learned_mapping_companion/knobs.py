@@ -8,7 +8,7 @@ from typing import Any
 
 from IPython.display import Markdown, display
 
-from learned_mapping_companion.display import named_values
+from learned_mapping_companion.display import Html, escaped, named_values
 
 STATIC = "LEARNED_MAPPING_STATIC"
 """Environment variable that is set while the book is rendered: its pages have no kernel."""
@@ -56,7 +56,7 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
         try:
             output = shown(**values)
         except Exception as fault:  # the reader may turn a knob to where there is no answer
-            output = Markdown(f"*No answer here: {fault}*")
+            output = Html(f"<em>No answer here: {escaped(fault)}</em>")
         rows = (*_pieces(output), *[Markdown("")] * len(pieces))[: len(pieces)]
         for place, piece in zip(
             places, (*rows, Markdown(f"*Before, with {latest[0]}:*"), *latest[1]), strict=True

@@ -341,4 +341,4 @@ def test_numbers_of_sentences_lead_to_states_that_show_them():
                 text
             )
             links += 1
-    assert links >= 35
+    assert links >= 40

@@ -298,8 +298,14 @@ def test_knobs_turn(monkeypatch):
 
     monkeypatch.setattr(knobs_module, "display", display)
     monkeypatch.delenv(STATIC, raising=False)
+
+    def answer(size=3, kind="a", other=7):
+        if not size:
+            raise ValueError("<b>")
+        return f"{size}{kind}{other}", "end" if 12 // size else ""
+
     knobs(
-        lambda size=3, kind="a", other=7: (f"{size}{kind}{other}", "end" if 12 // size else ""),
+        answer,
         size=(0, 9, 1),
         kind=["a", "b"],
     )
@@ -313,7 +319,7 @@ def test_knobs_turn(monkeypatch):
     size.value, kind.value = 5, "b"
     assert place.shown == ["3a7", "5a7", "5b7"] and end.shown == ["end"] * 3
     size.value = 0
-    assert "No answer here" in place.shown[-1].data
+    assert "No answer here: &lt;b&gt;" in place.shown[-1]
     assert before.shown[-1].data == "*Before, with size 5, kind b:*"
     assert place_before.shown[-1] == "5b7" and end_before.shown[-1] == "end"
     back.click()  # one answer, not one for each knob

@@ -110,6 +110,7 @@ def words_of(page: str) -> int:
     )
     text = re.sub(r"```\{math\}.*?```|\$\$.*?\$\$", "", text, flags=re.S)
     text = re.sub(r"\{(?:value|said)\}`[^`]*`", "", text)
+    text = re.sub(r"\{(?:claim|state)\}`([^`<]*)<[^`]*`", r"\1", text)
     return len(re.findall(r"[A-Za-zÀ-ž][\w'’-]*", text))
 
 
@@ -311,6 +312,7 @@ def test_chips_by_mouse_and_keys(browser):
     the optimum is one."""
     browser.size(1280, 1400)
     browser.open(address("mcm/play.html"))
+    browser.click("#play-chips [data-start]")
     x, y = browser.centre("#play-chips [data-op='0'] rect")
     lane = browser.run(
         "document.querySelector('#play-chips .lm-live .lm-room').getBoundingClientRect().width"
@@ -333,6 +335,27 @@ def test_chips_by_mouse_and_keys(browser):
     assert "This is the optimum" in said(browser, "chips")
     browser.click("#play-chips [data-show=policy]")
     assert said(browser, "chips").startswith("Valid.")
+    assert browser.faults() == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_numbers_of_a_page_set_its_figures(browser, page):
+    """By a click each; the figure then says the number, or shows it at a knob."""
+    if 'class="lm-state-link' not in (HTML / page).read_text():
+        return
+    browser.size(1280)
+    browser.open(address(page))
+    links = "document.querySelectorAll('a.lm-state-link')"
+    for i in range(browser.run(f"{links}.length")):
+        words, target = browser.run(f"[{links}[{i}].textContent, {links}[{i}].hash]")
+        browser.run(f"{links}[{i}].click()")
+        browser.run("new Promise((done) => setTimeout(done, 200))")
+        shown = browser.run(
+            f"[...document.querySelector('#play-{target[1:].partition(':')[0]}')"
+            ".querySelectorAll('.lm-words, output')].map((e) => e.textContent).join(' ')"
+        )
+        numbers = re.findall(r"\d+(?:\.\d+)?", words)
+        assert set(numbers) <= set(re.findall(r"\d+(?:\.\d+)?", shown)), (words, target, shown)
     assert browser.faults() == []
 
 

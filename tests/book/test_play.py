@@ -14,7 +14,13 @@ import pytest
 from learned_mapping.mmap.rules.actions import toy_program
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
-
+STATES = {
+    page.relative_to(BOOK).as_posix(): re.findall(r"\{state\}`([^`]+)`", page.read_text())
+    for page in sorted(BOOK.glob("*/*.md"))
+}
+"""Page -> its numbers that set an explorable."""
+SHOWN = "[...document.querySelectorAll('.lm-words, .lm-live output')].map((e) => e.textContent)"
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 SCRIPTS = BOOK / "extra" / "explorables"
 LANES = ("brkga", "regal", "fiedler")
@@ -137,9 +143,28 @@ def test_the_same_scatter_repaired_again(browser, opened):
     assert len(collected) > 1
 
 
+def test_it_opens_broken_and_shows_what_the_repair_will_change(browser, opened):
+    """Catches an opening in which there is nothing to repair, and a ghost that is not where FIX
+    puts the operation, or that a press of FIX leaves behind."""
+    data = opened("chips")
+    places = (
+        "[...document.querySelectorAll('[data-ghost]')].map((e) => [e.dataset.ghost,"
+        " Number(e.getAttribute('x'))])"
+    )
+    assert said(browser).startswith("3 broken")
+    ghosts = dict(browser.run(places))
+    assert 1 < len(ghosts) < len(data["graph"]["ops"])
+    assert press(browser, "[data-repair=fix]").startswith(f"FIX left {13 - len(ghosts)} of 13")
+    for op, at in ghosts.items():
+        box = f"document.querySelector('[data-op=\"{op}\"] rect')"
+        assert browser.run(f"Number({box}.getAttribute('x'))") == at
+    assert browser.run(places) == []
+
+
 def test_the_optimum_in_twelve_moves(browser, opened):
     """It can be reached by keys in at most twelve moves, and the answers are hidden until then."""
     opened("chips")
+    press(browser, "[data-start]")
     answers = "[...document.querySelectorAll('[data-show]')].map((b) => b.checkVisibility())"
     assert browser.run(answers) == [False] * 3
     moves, best = (
@@ -226,3 +251,35 @@ def test_one_race_goes_to_its_end_and_says_so(browser, opened):
     assert "The race is over, and one race proves nothing. Generation 61, 4980 evaluations" in said(
         browser
     )
+
+
+def test_each_paper_has_numbers_that_set_a_figure():
+    """At least three a paper, each beside an explorable of its own page; a role that names none is
+    refused."""
+    count = dict.fromkeys(("mmap", "mcm", "regal"), 0)
+    for page, roles in STATES.items():
+        for role in roles:
+            name = explorables.parts_of(role)[1].partition(":")[0]
+            assert f"```{{explorable}} {name}\n" in (BOOK / page).read_text(), (page, role)
+            count[page.partition("/")[0]] += 1
+    assert min(count.values()) >= 3, count
+    for wrong in ("8 MiB", "8 MiB <nobody:capacity=8>", "8 MiB <alexnet>"):
+        with pytest.raises(ValueError, match="no explorable"):
+            explorables.parts_of(wrong)
+
+
+@pytest.mark.parametrize("name", ["alexnet", "chips", "credits", "race"])
+def test_a_number_sets_the_figure_that_shows_it(browser, opened, name):
+    """On an open page, one state after another; those of the game on the built pages. Catches a
+    number that the figure no longer shows, and an address that an open figure does not follow."""
+    opened(name)
+    roles = [explorables.parts_of(role) for roles in STATES.values() for role in roles]
+    followed = [role for role in roles if role[1].startswith(f"{name}:")]
+    for words, address in followed:
+        browser.run(f"location.hash = {json.dumps(address)}; 0")
+        browser.run("new Promise((done) => setTimeout(done, 100))")
+        shown = NUMBER.findall(" ".join(browser.run(SHOWN)))
+        assert set(NUMBER.findall(words)) <= set(shown), (words, address, shown)
+        assert browser.run("document.querySelectorAll('.lm-live').length") == 1
+        assert browser.run("location.hash") == f"#{address}"
+    assert followed

@@ -14,6 +14,7 @@ from learned_mapping.programs.costgraph import parse_costgraph
 from learned_mapping.programs.json_io import (
     HALF,
     Node,
+    check_writable,
     parse_json,
     read_json,
     write_bytes,
@@ -183,3 +184,9 @@ def test_two_writers_of_one_folder_lose_nothing(tmp_path, kind):
     expected = sorted([f"writer{n}", i] for n in range(2) for i in range(40))
     assert sorted(line[:2] for line in lines) == expected
     assert len(json.loads((tmp_path / "table.json").read_text())) == 80
+
+
+def test_a_folder_whose_name_no_file_system_has_is_one_line():
+    """Catches a folder for outputs that is made before its name is looked at."""
+    with pytest.raises(InputError, match="expected a file's name"):
+        check_writable("\ud83d\ude00")

@@ -39,6 +39,13 @@ class Odd(nn.Module):
         return torch.sort(y)[0], torch.topk(y, 2).values, torch.fft.rfft(y), y.scatter(0, i[None], 3.0), y.cumsum(0)
 def odd():
     return Odd(), (torch.zeros(3), torch.arange(3))
+def in_training():
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Dropout(0.2)).train(), (torch.zeros(2, 3, 8, 8),)
+class Product(nn.Module):
+    def forward(self, x, y):
+        return x @ y
+def bare():
+    return Product(), (torch.zeros(8, 8), torch.zeros(8, 4))
 class Branches(nn.Module):
     def forward(self, x):
         return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
@@ -256,12 +263,27 @@ def test_an_operand_that_is_used_twice_counts_twice():
 
 def test_checked_linear_algebra_is_read_through_its_check():
     """Would catch the refusal of an operation whose errors are checked, a check that becomes an op,
-    an input or an output, and a solver of unknown cost that is not told of."""
-    solver = lambda t, x, y: t.linalg.solve(t.linalg.cholesky(x), y)  # noqa: E731
-    graph = graph_of(solver, *SQUARE, shape(4, 2), parameters=[0])
-    assert sorted(graph.op_kinds) == ["_linalg_solve_ex", "cholesky", "input"]
-    assert graph.metadata["unknown_ops"] == {"_linalg_solve_ex": 1}
+    an input or an output, and an operation of unknown cost that is not told of."""
+    solver = lambda t, x: t.linalg.matrix_exp(t.linalg.cholesky(x))  # noqa: E731
+    graph = graph_of(solver, *SQUARE, parameters=[0])
+    assert sorted(graph.op_kinds) == ["cholesky", "linalg_matrix_exp"]
+    assert graph.metadata["unknown_ops"] == {"linalg_matrix_exp": 1}
     assert graph.metadata["parameter_bytes"] == 64 and graph.tensor_is_output.sum() == 1
+
+
+def test_inverses_and_solutions_have_their_closed_forms():
+    """Would catch linear algebra of torch's own charged one per element: 2 n^3 for an inverse, 2/3
+    n^3 and 2 n^2 a column for a solution, of every matrix."""
+    torch = pytest.importorskip("torch")
+
+    class Both(torch.nn.Module):
+        def forward(self, x, y):
+            return torch.linalg.inv(x), torch.linalg.solve(x, y)
+
+    graph = trace_module(Both(), (torch.zeros(3, 8, 8), torch.zeros(3, 8, 5)))
+    expected = 3 * (2 * 8**3 + 2 / 3 * 8**3 + 2 * 8**2 * 5)
+    assert graph.op_flop.sum() == pytest.approx(expected, rel=0.01)
+    assert "unknown_ops" not in graph.metadata
 
 
 def test_odd_operations_and_programs(models):
@@ -321,7 +343,9 @@ def test_onnx_comes_in_as_a_torch_module(tmp_path, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("name", ["convolutions", "transformer", "recurrent", "odd"])
+@pytest.mark.parametrize(
+    "name", ["convolutions", "transformer", "recurrent", "odd", "in_training", "bare"]
+)
 def test_an_archive_is_its_module(models, name, tmp_path):
     """`torch.export.save`'s file, whatever its name, is op by op the module's own graph, though the
     numbers of its weights are cut out of it: catches weights without a shape, and a pickle that is

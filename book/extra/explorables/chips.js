@@ -8,7 +8,8 @@
     const repairs = f.row("repair"), challenge = f.row("challenge"), list = h("ul", { class: "lm-broken" });
     f.live.append(list);
     const chips = data.chips, n = graph.ops.length, links = [4, 8, 16, 32, 64, 128].map((x) => x * 1e9);
-    let at = graph.ops.map(() => 0), seed = 1, best = null, held = null;
+    let at = data.found["greedy-careful"].map((c, op) => (op % 4 ? c : chips - 1 - c)), seed = 1, // it opens broken
+      best = null, held = null;
     let scattered = null, told = "", moved = 0, last = -1, open = false; // the broken candidate, what FIX left of it, the reader's moves
     const link = slider(f.bar, { name: "link", label: "link speed", values: links, value: data.link_bytes_per_s, show: (v) => `${v / 1e9} GB/s`, change: settle });
     const memories = [2, 3, 4, 5, 6, 8, 64];
@@ -31,9 +32,13 @@
     const answers = [["the policy's", "policy", () => data.found.zeroshot], ["the careful greedy's", "greedy", () => data.found["greedy-careful"]], ["the optimum", "optimum", () => best || at]]
       .map(([words, name, found]) => button(challenge, words, () => { at = found().slice(); told = ""; settle(); }, { "data-show": name }));
 
-    function repair(candidate) {
+    // What FIX makes of a candidate by the next numbers drawn.
+    function repaired(candidate) {
       const next = random();
-      at = rules.fixRepair(new rules.Solver(graph, chips), shuffled(next), candidate, next);
+      return rules.fixRepair(new rules.Solver(graph, chips), shuffled(next), candidate, next);
+    }
+    function repair(candidate) {
+      at = repaired(candidate);
       told = `FIX left ${at.filter((c, op) => c === candidate[op]).length} of ${n} operations where they were. `;
       settle();
     }
@@ -74,6 +79,11 @@
         node.append(lm.ui.s("rect", { x: x(op) - 24, y: y(op) - row / 2 + 2, width: 48, height: row - 4, rx: 5 }), lm.ui.s("text", { x: x(op), y: y(op) + 4, "text-anchor": "middle", class: "lm-on-node" }, (graph.seconds[op] * 1e6).toFixed(1)));
         node.addEventListener("pointerdown", (event) => { held = { op, left, lane }; last = -1; event.preventDefault(); p.svg.setPointerCapture(event.pointerId); });
       });
+      if (faults.length) {
+        const ghost = repaired(at);
+        seed -= 1; // the button draws the same
+        at.forEach((c, op) => { if (ghost[op] !== c) p.add("rect", { x: left + (ghost[op] + 0.5) * lane - 24, y: y(op) - row / 2 + 2, width: 48, height: row - 4, rx: 5, class: "lm-ghost lm-ghost-2", "data-ghost": op }); });
+      }
       const most = Math.max(...loads.filter((v) => v > 0), 1e-12);
       p.text(left - 8, bottom + 40, "µs a result", { "text-anchor": "end" });
       p.text(left - 8, bottom + 112, "MiB", { "text-anchor": "end" });

@@ -204,8 +204,7 @@
     if (data.capacities.includes(Number(link.capacity))) capacity.set(Number(link.capacity));
     if (data.bandwidths.includes(Number(link.bandwidth))) bandwidth.set(Number(link.bandwidth));
     kept = [...(link.moves || "")].map((c) => LETTERS.indexOf(c)).filter((a) => a >= 0);
-    if (link.play === "agent") kept = data.agent.actions;
-    if (link.play === "best" && !isToy()) kept = data.best[`${capacity.value} ${bandwidth.value}`][2];
+    if (link.best && !isToy()) kept = data.best[`${capacity.value} ${bandwidth.value}`][2];
     begin();
     f.onresize(show);
   };

@@ -6,7 +6,6 @@ what the fast memory of a device saves (fast-memory).
 
 import dataclasses
 import html
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from learned_mapping.hardware.machine import (
     package_of,
     read_machine,
 )
-from learned_mapping.problem import problem, read_graph_file
+from learned_mapping.problem import Problem, problem, read_graph_file
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import check_writable, write_bytes, write_json
 
@@ -155,14 +154,14 @@ class Case:
         write_json(path, paper.to_json(found.result.solution, instance) | {"made": made})
         return str(path)
 
-    def drawn(self, paper: str, *given: Any) -> str:
+    def drawn(self, paper: Problem, *given: Any) -> str:
         """A picture as SVG."""
         if not self.pictures:
             return ""
         from learned_mapping.style import svg_text
 
         try:
-            return svg_text(import_module(f"learned_mapping.{paper}.draw").picture(*given))
+            return svg_text(paper.picture(*given))
         except InputError:  # too much for a picture
             return ""
 
@@ -203,7 +202,7 @@ class Case:
         )
         return Row(
             "throughput", FITS, text, rate, "runs/s", found.result.by, limit, found.proved, peaks,
-            memory, out=kept, picture=self.drawn("mcm", self.graph, found.result.solution, package),
+            memory, out=kept, picture=self.drawn(paper, self.graph, found.result.solution, task),
         )  # fmt: skip
 
     def latency(self, share: float) -> Row:
@@ -229,7 +228,7 @@ class Case:
             if fastest is not None:
                 text += f", {100 - 100 * seconds / fastest:.2g}% below one device"
         text += f"; {self._apart(task, found)}"
-        picture = self.drawn("regal", self.graph, schedule, machine)
+        picture = self.drawn(paper, self.graph, schedule, task)
         return Row(
             "latency", FITS, text, seconds, "s", found.result.by, found.bound, found.proved, peaks,
             memory, out=self.kept(paper, found, self.graph), picture=picture,
@@ -247,7 +246,7 @@ class Case:
             f"{100 * value:.3g}% of what {size(hierarchy.cmem_bytes)} could save: {span(slow)} ->"
             f" {span(now)} a run; no mapping saves more than {100 * (found.bound or 1):.3g}%"
         )
-        picture = self.drawn("mmap", task, found.result.solution)
+        picture = self.drawn(paper, task, found.result.solution)
         return Row(
             "fast-memory", FITS, text, value, "of what could be saved", found.result.by,
             found.bound, found.proved, (), (hierarchy.cmem_bytes,),

@@ -443,6 +443,8 @@ class Partitioning(Problem):
     name = "mcm"
     samples = SAMPLES
     net = ("greedy-careful",)
+    options = ("machine", "fused", "chips", "fold", "start", "repair", "iterations", "hardware")
+    retired = ("package",)
 
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         return all_methods(profile)
@@ -481,6 +483,36 @@ class Partitioning(Problem):
             else {"iterations": expect_whole(iterations, "iterations", "", 1, 64)}
         )
         return Task(instance, package, start, repair, memory=memory, **settings)
+
+    def on_machine(self, machine: Any) -> dict[str, Any]:
+        """Its chips, whose memory then counts."""
+        from learned_mapping.hardware.machine import package_of
+
+        return {"package": package_of(machine), "memory": True}
+
+    def picture(
+        self, instance: ComputationGraph, solution: Partition | None = None, task: Any = None
+    ) -> Any:
+        from learned_mapping.hardware.drawing import drawing
+        from learned_mapping.mcm.draw import picture
+
+        return (
+            drawing(instance)
+            if solution is None
+            else picture(instance, solution, task.model.package)
+        )
+
+    def folded(self, instance: ComputationGraph) -> ComputationGraph:
+        from learned_mapping.mcm.rules.fold import fold_cheap_sources, fold_weights
+
+        return fold_cheap_sources(fold_weights(instance))
+
+    def hint_of(self, instance: ComputationGraph) -> str:
+        from learned_mapping.mcm.rules.fold import weight_sources
+
+        count = int(weight_sources(instance).sum())
+        hint = f"{count:,} ops look like weights: --fold puts them into the ops that use them"
+        return hint * (count > 0)
 
     def toy(self, task: Task) -> Task:
         from learned_mapping.mcm.rules.constraints import example_graph

@@ -117,6 +117,9 @@ class PartitioningOnSilicon(Partitioning):
             instance, package, parameters, repair=repair, pretraining=pretraining, **settings
         )
 
+    def on_machine(self, machine: Any) -> dict[str, Any]:
+        return {"package": super().on_machine(machine)["package"]}
+
     def unseen(self, task: SiliconTask, method: str) -> str:
         """Silicon, where a method goes by the costs of the model and measures only what it ends
         with."""

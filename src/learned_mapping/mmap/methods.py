@@ -364,22 +364,27 @@ class MemoryMapping(Problem):
     name = "mmap"
     seconds = SECONDS
     net = ("priced", "heuristic")
+    options = ("machine", "size", "device")
+    minimised = False
 
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         """Every method; with the profile paper the learners have the paper's size."""
         return PAPER_METHODS if profile == "paper" else METHODS
 
-    def read(self, path: str, machine: MemoryHierarchy | None = None) -> Program:
+    def read(self, path: str, machine: Any = None) -> Program:
         """A program, also of MiniMalloc's buffers (``.csv``), or what `task` makes of a graph, on
         this machine where one is named."""
+        from learned_mapping.hardware.machine import hierarchy_of
+
+        hierarchy = None if machine is None else hierarchy_of(machine)
         kind = "" if is_function(path) else kind_of(read_head(path))
         if kind == MINIMALLOC:
-            return self.task(minimalloc.read_minimalloc(path), machine)
+            return self.task(minimalloc.read_minimalloc(path), hierarchy)
         if kind == JSON and schema_name(node := read_json(path)) != "graph":
-            return self.task(program_from_json(node), machine)
+            return self.task(program_from_json(node), hierarchy)
         graph = problem.read_graph_file(path)
         try:
-            return self.task(graph, machine)
+            return self.task(graph, hierarchy)
         except InputError as error:
             raise InputError(path, error.field, error.fault) from None
 
@@ -398,6 +403,15 @@ class MemoryMapping(Problem):
             return instance
         size, rate = int(machine.cmem_bytes), machine.copy_bytes_per_s
         return replace(instance, fast_bytes=size, copy_bytes_per_s=rate, source="machine")
+
+    def on_machine(self, machine: Any) -> dict[str, Any]:
+        """Nothing: `read` has put the program on it."""
+        return {}
+
+    def picture(self, instance: Program, solution: Any = None, task: Any = None) -> Any:
+        from learned_mapping.mmap.draw import picture
+
+        return picture(instance, solution)
 
     def toy(self, task: Program) -> Program:
         return toy_program()

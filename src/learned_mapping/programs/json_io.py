@@ -446,8 +446,9 @@ def append_line(path: str | os.PathLike, value: Any) -> None:
 
 def check_writable(folder: str | os.PathLike) -> None:
     """Makes a folder where there is none; raises `InputError` where it cannot be written to."""
+    folder = expect_path(folder)
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         fault = "" if os.access(folder, os.W_OK | os.X_OK) else "no permission"
     except OSError as error:
         fault = str(error.strerror)

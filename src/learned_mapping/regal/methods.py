@@ -421,6 +421,16 @@ class Scheduling(Problem):
     name = "regal"
     samples = EVALUATIONS
     net = ("list-scheduler", "one-device")
+    options = (
+        "machine",
+        "fused",
+        "objective",
+        "devices",
+        "transfers",
+        "link_bytes_per_s",
+        "link_latency_s",
+    )
+    retired = ("memory_gib",)
 
     def methods(self, profile: str = "full") -> Mapping[str, Method]:
         return METHODS
@@ -455,6 +465,18 @@ class Scheduling(Problem):
         given = {name: number for name, number in numbers.items() if number is not None}
         machine = Devices(devices=devices, transfers=transfers, **given)
         return expect_room(Instance(instance, machine, objective))
+
+    def on_machine(self, machine: Any) -> dict[str, Any]:
+        from learned_mapping.hardware.machine import devices_of
+
+        return {"machine": devices_of(machine)}
+
+    def picture(
+        self, instance: ComputationGraph, solution: Schedule | None = None, task: Any = None
+    ) -> Any:
+        from learned_mapping.regal.draw import picture
+
+        return picture(instance, solution, None if task is None else task.machine)
 
     def rules(self, task: Instance) -> tuple[str, ...]:
         """CP-SAT too, where the graph is small and the devices are such as it models."""

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from learned_mapping.hardware.drawing import drawing
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.regal.draw import drawing
 from learned_mapping.regal.searches.brkga import MutantLaw
 from learned_mapping.style import INK, PHONE_INCHES, new_figure
 from learned_mapping_companion.figures import charts

@@ -169,6 +169,7 @@ def _main(asked: dict[str, Any], data: bytes) -> dict[str, Any]:
         from learned_mapping.programs.trace import torch_archive
 
         flow, weights = torch_archive.read(data, asked)
+        asked["parameters"] = asked["parameters"] or ()  # it says itself which are
     else:
         flow = stablehlo.read(data, asked)
     return graph_to_json(graph_with_parameters(flow, asked["parameters"], weights))

@@ -43,7 +43,7 @@ def read(data: bytes, asked: Mapping[str, Any]) -> tuple[Dataflow, list[int]]:
     try:
         import onnx
     except ImportError:
-        fault = "ONNX needs the package onnx: pip install 'learned-mapping[onnx]'"
+        fault = "ONNX needs the package onnx: pip install onnx"
         raise InputError(name, "", fault) from None
     with as_input_error(name, "not ONNX"):
         model = onnx.load_model_from_string(data)

@@ -333,6 +333,11 @@ RULES: dict[str, Rule] = {
     "triangular_solve": lambda operands, results, params: (
         float(operands[0].shape[-1] * elements(operands[1])) * _complex(operands[0])
     ),
+    "inverse": _matrices(lambda m, n, params: 2 * n**3),
+    "linear_solve": lambda operands, results, params: (
+        _matrices(lambda m, n, params: _eliminated(m, n))(operands, results, params)
+        + 2.0 * operands[0].shape[-1] * elements(operands[1]) * _complex(operands[0])
+    ),
     "symmetric_product": _matrices(lambda m, n, params: 2 * m * m * n),
     "lu": _matrices(lambda m, n, params: _eliminated(m, n)),
     "qr": _matrices(_orthogonal),

@@ -13,15 +13,15 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 
 from learned_mapping.errors import InputError, shown
-from learned_mapping.programs.trace.dataflow import SWAPPED, _Builder, _rounds
+from learned_mapping.programs.trace.dataflow import _Builder
 from learned_mapping.programs.trace.layouts import (
     GIVEN,
     RUN,
     eliminated,
     laid_out_series,
-    primitive_named,
     steps,
 )
+from learned_mapping.programs.trace.loops import SWAPPED, rounds_within
 from learned_mapping.programs.trace.names import (
     BODIES,
     LAID_OUT,
@@ -36,6 +36,18 @@ from learned_mapping.programs.trace.primitive_costs import (
     RULES,
     elements,
     primitive_flop,
+)
+from learned_mapping.programs.trace.stablehlo_ops import (
+    bordered,
+    is_call_of,
+    is_nan,
+    is_splat,
+    laid_out,
+    listed,
+    maker_of,
+    number_in,
+    place_of,
+    user_of,
 )
 
 MAX_OPERATIONS = 200_000
@@ -285,8 +297,8 @@ class Reader:
 
     def constant(self, op: Any) -> list[int | None]:
         """The value of a constant: none where it is one number, however often."""
-        if _is_splat(op):
-            number = _number(op)
+        if is_splat(op):
+            number = number_in(op)
             if number is not None:
                 self.numbers[op.results[0]] = number
             return [None]
@@ -337,11 +349,11 @@ class Reader:
             return inputs[:1]
         if kind == "concatenate" and op.results[0].type in (types := [v.type for v in op.operands]):
             return [inputs[types.index(op.results[0].type)]]  # the others are empty
-        if kind == "pad" and _inside(_user(op)) is not None:
+        if kind == "pad" and bordered(user_of(op)) is not None:
             return inputs[:1]
-        if kind == "slice" and _inside(_maker(op.operands[0])) is not None:
+        if kind == "slice" and bordered(maker_of(op.operands[0])) is not None:
             return inputs[:1]
-        inside = _inside(op)
+        inside = bordered(op)
         if inside is not None:
             results = [self.aval(inside)]
         if kind == "select" and (self.is_status(op) or self.is_fill(op)):
@@ -416,8 +428,8 @@ class Reader:
             return self.einsum_flop(op, operands)
         if name == "ragged_dot":
             numbers = str(op.attributes["ragged_dot_dimension_numbers"])
-            contracted = _listed(numbers, "lhs_contracting_dimensions")
-            ragged = _listed(numbers, "lhs_ragged_dimensions")
+            contracted = listed(numbers, "lhs_contracting_dimensions")
+            ragged = listed(numbers, "lhs_ragged_dimensions")
             groups = results[0].shape[0] if set(ragged) & set(contracted) else 1
             depth = math.prod(operands[0].shape[d] for d in contracted)
             return 2.0 * elements(results[0]) / max(groups, 1) * depth
@@ -468,7 +480,7 @@ class Reader:
         callee = op.attributes["callee"].value
         block = self.function(callee).regions[0].blocks[0]
         kind = laid_out_function(callee)
-        if any(_calls(o.operation, "_svd_tall_and_square_input") for o in block.operations):
+        if any(is_call_of(o.operation, "_svd_tall_and_square_input") for o in block.operations):
             kind = "svd"  # by iterations without a count
         if kind:
             operands = [self.aval(v) for v in op.operands]
@@ -527,7 +539,7 @@ class Reader:
     def is_implied(self, op: Any, kind: str) -> bool:
         """Whether a broadcast only brings an operand of element-wise operations to their shape:
         of one number, or along axes of length 1."""
-        if kind != "broadcast_in_dim" or _place(op) == "broadcast_in_dim":
+        if kind != "broadcast_in_dim" or place_of(op) == "broadcast_in_dim":
             return False
         before, after = self.aval(op.operands[0]), self.aval(op.results[0])
         if before.shape and len(before.shape) != len(after.shape):
@@ -540,7 +552,7 @@ class Reader:
         """Whether a reshape only drops the axis along which a loop takes one row a round."""
         if kind != "reshape":
             return False
-        maker = _maker(op.operands[0])
+        maker = maker_of(op.operands[0])
         if getattr(maker, "name", "") != "stablehlo.dynamic_slice":
             return False
         starts = [self.number_of(v) is not None for v in list(maker.operands)[1:]]
@@ -552,25 +564,25 @@ class Reader:
 
     def is_status(self, op: Any) -> bool:
         """Whether a selection only puts NaN where a library says that it failed."""
-        other = _maker(op.operands[2])
+        other = maker_of(op.operands[2])
         if getattr(other, "name", "") == "stablehlo.broadcast_in_dim":
-            other = _maker(other.operands[0])
-        if getattr(other, "name", "") != "stablehlo.constant" or not _is_nan(other):
+            other = maker_of(other.operands[0])
+        if getattr(other, "name", "") != "stablehlo.constant" or not is_nan(other):
             return False
-        maker = _maker(op.operands[0])
+        maker = maker_of(op.operands[0])
         while getattr(maker, "name", "") in STATUS:
-            maker = _maker(maker.operands[0])
+            maker = maker_of(maker.operands[0])
         return getattr(maker, "name", "") == "stablehlo.custom_call"
 
     def is_fill(self, op: Any) -> bool:
         """Whether a selection only replaces what a gather read out of bounds."""
-        taken = _maker(op.operands[1])
+        taken = maker_of(op.operands[1])
         if getattr(taken, "name", "") != "stablehlo.gather" or len(list(op.operands[1].uses)) != 1:
             return False
         waiting, indices = [op.operands[0]], set()
         while waiting:
             value = waiting.pop()
-            maker = _maker(value)
+            maker = maker_of(value)
             if value == taken.operands[1]:
                 indices.add(value)
             elif getattr(maker, "name", "") in (*STATUS, "stablehlo.reduce"):
@@ -585,15 +597,15 @@ class Reader:
         if kind == "divide":
             return "logistic", self.sigmoid_of(op)
         if kind == "convert" and op.operands[0].type == op.results[0].type:
-            maker = _maker(op.operands[0])
+            maker = maker_of(op.operands[0])
             if getattr(maker, "name", "") == "stablehlo.compare":
                 differs = "NE" in str(maker.attributes["comparison_direction"])
                 if differs and self.number_of(maker.operands[1]) == 0:
                     return "convert_element_type", maker.operands[0]
         if kind == "complex":
-            real, negated = (_maker(v) for v in op.operands)
+            real, negated = (maker_of(v) for v in op.operands)
             if getattr(negated, "name", "") == "stablehlo.negate":
-                imaginary = _maker(negated.operands[0])
+                imaginary = maker_of(negated.operands[0])
                 names = [getattr(m, "name", "") for m in (real, imaginary)]
                 if names == ["stablehlo.real", "stablehlo.imag"]:
                     if real.operands[0] == imaginary.operands[0]:
@@ -606,7 +618,7 @@ class Reader:
             return None
         value = op.operands[1]
         for name, place in (("add", None), ("exponential", 0), ("negate", 0)):
-            maker = _maker(value)
+            maker = maker_of(value)
             if getattr(maker, "name", "") != f"stablehlo.{name}" or len(list(value.uses)) != 1:
                 return None
             sides = list(maker.operands)
@@ -670,9 +682,9 @@ class Reader:
     def pivots(self, op: Any) -> Any:
         """The pivots, where a loop only exchanges by them the elements of what begins as 0, 1, 2,
         ...; or None."""
-        first = _maker(op.operands[-1])
+        first = maker_of(op.operands[-1])
         if getattr(first, "name", "") == "stablehlo.broadcast_in_dim":
-            first = _maker(first.operands[0])
+            first = maker_of(first.operands[0])
         whole = [v for v in op.operands if "xi" in str(v.type) or "xui" in str(v.type)]
         scalars = [v for v in op.operands if str(v.type) in ("tensor<i32>", "tensor<i64>")]
         if getattr(first, "name", "") != "stablehlo.iota" or len(whole) != 2:
@@ -699,9 +711,9 @@ class Reader:
         for place, (argument, end) in enumerate(zip(body.arguments, ends)):
             if counter is None or len(list(argument.uses)) != 1:
                 continue
-            written = self.written_row(_maker(end), argument)
+            written = self.written_row(maker_of(end), argument)
             if written is not None:
-                self.skipped[_maker(end)] = None
+                self.skipped[maker_of(end)] = None
                 found[place] = written
         return found
 
@@ -718,14 +730,14 @@ class Reader:
             if argument not in operands or len(returned) != 1:
                 return None
             inner = block.arguments[operands.index(argument)]
-            value = self.written_row(_maker(returned[0]), inner)
+            value = self.written_row(maker_of(returned[0]), inner)
             arguments = list(block.arguments)
             if value is None or value not in arguments:
                 return None
             return operands[arguments.index(value)]
         if operands[0] != argument or self.aval(operands[1]).shape[:1] != (1,):
             return None
-        update = _maker(operands[1])
+        update = maker_of(operands[1])
         if getattr(update, "name", "") in ("stablehlo.reshape", "stablehlo.broadcast_in_dim"):
             if len(list(operands[1].uses)) == 1:
                 self.skipped[update] = None
@@ -736,11 +748,11 @@ class Reader:
         self, condition: Any, body: Any, start: Sequence[float | None]
     ) -> tuple[int | None, int | None, float]:
         """The most times that a loop runs, the place of its counter, and what a round adds to it;
-        as `dataflow.trip_count`."""
+        as `loops.trip_count`."""
         for block in (condition, body):
             for op in block.operations:
-                if op.operation.name == "stablehlo.constant" and _is_splat(op.operation):
-                    stated = _number(op.operation)
+                if op.operation.name == "stablehlo.constant" and is_splat(op.operation):
+                    stated = number_in(op.operation)
                     if stated is not None:
                         self.numbers[op.operation.results[0]] = stated
         ends = list(body.operations)[-1].operands
@@ -752,7 +764,7 @@ class Reader:
 
         waiting = list(list(condition.operations)[-1].operands)
         while waiting:
-            maker = _maker(waiting.pop())
+            maker = maker_of(waiting.pop())
             name = getattr(maker, "name", "")
             if name in ("stablehlo.and", "stablehlo.convert"):
                 waiting += list(maker.operands)
@@ -775,14 +787,14 @@ class Reader:
                     continue
                 place = list(condition.arguments).index(counted)
                 step = self.step(body, place, ends[place], start)
-                rounds = _rounds(sense_of, number(limit) - given[counted], step)
+                rounds = rounds_within(sense_of, number(limit) - given[counted], step)
                 if rounds is not None and (best[0] is None or rounds < best[0]):
                     best = rounds, place, step
         return best
 
     def step(self, body: Any, place: int, end: Any, start: Sequence[float | None]) -> float:
         """The number that a round adds to its counter; 0 where it does something else with it."""
-        maker = _maker(end)
+        maker = maker_of(end)
         name, argument = getattr(maker, "name", ""), body.arguments[place]
         if name == "func.call":
             inner = self.function(maker.attributes["callee"].value).regions[0].blocks[0]
@@ -809,11 +821,11 @@ class Reader:
     def number_of(self, value: Any) -> float | None:
         if value in self.numbers:
             return self.numbers[value]
-        maker = _maker(value)
+        maker = maker_of(value)
         if getattr(maker, "name", "") == "stablehlo.broadcast_in_dim":
             return self.number_of(maker.operands[0])
-        if getattr(maker, "name", "") == "stablehlo.constant" and _is_splat(maker):
-            return _number(maker)
+        if getattr(maker, "name", "") == "stablehlo.constant" and is_splat(maker):
+            return number_in(maker)
         return None
 
     def sharded(self, op, inputs, known, scope: Scope) -> list[int | None]:
@@ -924,103 +936,3 @@ class Reader:
             for end in (0, 1)
         ]
         return window == ones and padding in ways
-
-
-def laid_out(operations: list[Any]) -> dict[int, tuple[str, int]]:
-    """First of the operations that lie together at one place which names a primitive of `LAID_OUT`
-    -> the primitive, and the place after the last.
-
-    Equal calls that follow each other have one place: they are told apart by the order of their
-    operations, which repeats.
-    """
-    found: dict[int, tuple[str, int]] = {}
-    begin = 0
-    while begin < len(operations):
-        kind = _place(operations[begin])
-        place, end = str(operations[begin].location), begin + 1
-        while end < len(operations) and str(operations[end].location) == place:
-            end += 1
-        part = operations[begin:end]
-        named = "eq" if kind in SWAPPED else kind
-        itself = {primitive_named(op) for op in part if op.name not in GIVEN} == {named}
-        if kind in LAID_OUT and not itself and sum(op.name not in GIVEN for op in part) > 1:
-            names = [(op.name, str([r.type for r in op.results])) for op in part]
-            size = next(
-                n
-                for n in range(1, len(names) + 1)
-                if len(names) % n == 0 and names == names[:n] * (len(names) // n)
-            )
-            if size > 1:
-                for first in range(begin, end, size):
-                    found[first] = kind, first + size
-        begin = end
-    return found
-
-
-def _place(op: Any) -> str:
-    """The last name of the place that an operation was written from; empty where it has none."""
-    match = re.match(r'loc\("([^"]*)"[()]', str(op.location))
-    return match[1].rpartition("/")[2].rstrip(":") if match else ""
-
-
-def _calls(op: Any, name: str) -> bool:
-    return op.name == "func.call" and op.attributes["callee"].value == name
-
-
-def _user(op: Any) -> Any:
-    """The operation that alone uses a result; None where there are others, or none."""
-    users = [use.owner.operation for use in op.results[0].uses]
-    return users[0] if len(users) == 1 else None
-
-
-def _inside(op: Any) -> Any:
-    """What a slice leaves where it takes away the border which was put around what an operation
-    scatters into; None where there is none."""
-    if getattr(op, "name", "") != "stablehlo.select_and_scatter":
-        return None
-    inner, end = _maker(op.operands[0]), _user(op)
-    if getattr(inner, "name", "") != "stablehlo.pad" or _user(inner) is None:
-        return None
-    alike = getattr(end, "name", "") == "stablehlo.slice"
-    return end.results[0] if alike and end.results[0].type == inner.operands[0].type else None
-
-
-def _maker(value: Any) -> Any:
-    """The operation that makes a value; a block where it is an argument."""
-    maker = value.owner
-    return getattr(maker, "operation", maker)
-
-
-def _is_nan(op: Any) -> bool:
-    """Whether a constant is NaN, however often."""
-    try:
-        return (
-            re.search(r"dense<\(?(0x[7F]FC0|0x7FF8|nan)", str(op.attributes["value"])) is not None
-        )
-    except TypeError:  # of complex numbers
-        return "dense<(0x7F" in op.get_asm(large_elements_limit=16, use_local_scope=True)
-
-
-def _number(op: Any) -> float | None:
-    """The number of a constant that is one; None where it is no real one."""
-    try:
-        said = str(op.attributes["value"])
-    except TypeError:  # of complex numbers
-        said = op.get_asm(large_elements_limit=16, use_local_scope=True)
-        said = re.sub(r"\(([^,]*),\s*0\.0*e\+00\)", r"\1", said)
-    text = re.search(r"dense<(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false)>", said)
-    return None if text is None else float({"true": 1, "false": 0}.get(text[1], text[1]))
-
-
-def _listed(text: str, name: str) -> list[int]:
-    match = re.search(rf"{name} = \[([\d, ]*)\]", text)
-    return [int(d) for d in match[1].split(",") if d.strip()] if match else []
-
-
-def _is_splat(op: Any) -> bool:
-    """Whether a constant is one number, however often; of complex ones the binding gives nothing
-    but their text."""
-    try:
-        return getattr(op.attributes["value"], "is_splat", False)
-    except TypeError:
-        return "dense<(" in op.get_asm(large_elements_limit=16, use_local_scope=True)

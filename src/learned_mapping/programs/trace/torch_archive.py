@@ -119,4 +119,6 @@ def _program(stated: Any) -> Any:
             is_parameter = isinstance(state[spec.target], torch.nn.Parameter)
             array = torch.nn.Parameter(array, False) if is_parameter else array
             program.state_dict[spec.target] = program.constants[spec.target] = array
+            if is_parameter or spec.persistent:  # others are held with the constants alone
+                del program.constants[spec.target]
     return program

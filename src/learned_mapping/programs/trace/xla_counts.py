@@ -24,10 +24,10 @@ from learned_mapping.programs.trace.dataflow import (
     called,
     closed_jaxpr,
     flatten,
-    trip_count,
     widths,
     work_of_equation,
 )
+from learned_mapping.programs.trace.loops import trip_count
 from learned_mapping.programs.trace.names import OPERATIONS
 from learned_mapping.programs.trace.primitive_costs import (
     REDUCTIONS,
