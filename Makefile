@@ -1,4 +1,4 @@
-# make book | test | test-all | fuzz | wheel | browser-test | notebooks | pdf | lab | reproduce | bench | lint | size | clean
+# make book | test | test-all | fuzz | wheel | browser-test | notebooks | pdf | lab | class | reproduce | bench | lint | size | clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # Modules are compiled when they are first imported, not all of them by pip: so they are, wherever this is run.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: book test test-all fuzz wheel browser-test notebooks pdf lab reproduce bench lint lock size clean
+.PHONY: book test test-all fuzz wheel browser-test notebooks pdf lab class reproduce bench lint lock size clean
 
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -46,6 +46,10 @@ pdf: book
 # The chapters as they are downloaded, in build/lab. In a container: make lab LAB="--ip 0.0.0.0 --no-browser".
 lab: $(STAMP)
 	$(BIN)/python book/lab.py $(ROOT) $(LAB)
+
+# The exercises for students and for whoever teaches, as notebooks in build/class.
+class: $(STAMP)
+	$(BIN)/python book/classroom.py
 
 reproduce: $(STAMP)
 	$(BIN)/lmap make --all --profile full --jobs $(JOBS)

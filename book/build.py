@@ -161,7 +161,7 @@ def execute_chapters(jobs: int) -> bool:
         pending = {pool.submit(execute_chapter, path, cache_path): path for path in order}
         for future in concurrent.futures.as_completed(futures):
             future.result()
-        for future in concurrent.futures.as_completed(pending):
+        for done, future in enumerate(concurrent.futures.as_completed(pending), 1):
             name = pending[future].relative_to(BOOK)
             seconds, fault = future.result()
             if fault:
@@ -169,7 +169,8 @@ def execute_chapters(jobs: int) -> bool:
                 print(f"book: {name}: failed\n{fault}", file=sys.stderr)
             else:
                 print(
-                    f"  {name}: {f'executed in {seconds:.0f} s' if seconds else 'cached'}",
+                    f"  {done} of {len(pending)}, {name}:"
+                    f" {f'executed in {seconds:.0f} s' if seconds else 'cached'}",
                     flush=True,
                 )
     return not failed

@@ -21,7 +21,7 @@ from learned_mapping.programs.json_io import HALF
 
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "os.link")
 DIED = 9
-ITERATIONS = 12 if "LMAP_KILLS" in os.environ else 3  # Of the agent that `train` trains.
+ITERATIONS = 16 if "LMAP_KILLS" in os.environ else 3  # Of the agent that `train` trains.
 
 
 def arm(folder: Path, count: int) -> None:

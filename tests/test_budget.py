@@ -19,6 +19,17 @@ def test_samples_limit_and_best_so_far():
     assert curve["x"] == sorted(curve["x"])
 
 
+def test_what_is_left_and_what_lasts():
+    """Catches a solver that is given nothing, or all, where the limit has passed, and a limit in
+    samples that is taken for one in seconds."""
+    budget = Budget(seconds=5.0)
+    budget._clock, budget._start = lambda: 3.0, 0.0
+    assert (budget.left_s, budget.lasts(2.0), budget.lasts(2.1)) == (2.0, True, False)
+    budget.spent_before(10.0)
+    assert budget.left_s == 0.1 and not budget.lasts(0.0)
+    assert Budget(samples=1).left_s is None and Budget(samples=1).lasts(1e9)
+
+
 def test_smaller_can_be_better():
     budget = Budget(samples=10)
     improved = [budget.record(v, better=float.__lt__) for v in (5.0, 6.0, 4.0)]

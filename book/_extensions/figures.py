@@ -1,5 +1,5 @@
 """Figures and tables of a page get numbers and captions; a figure's picture is named by its
-caption.
+caption. A table of a paper keeps the paper's number: *P1 Table 2*.
 
 A code cell gives its figure a caption with the option ``:caption:``; without one a figure is called
 after its section.
@@ -20,6 +20,13 @@ PIECES = re.compile(
     r"|<caption>",
     re.S,
 )
+OF_PAPER = re.compile(
+    r'(?:(?!<div class="output)(?!</figure>).)*?'
+    r'<p class="lm-provenance"><code>(\w+)\.table(\d+)</code>',
+    re.S,
+)
+"""After a caption: the paper's table that an output shows, by its provenance."""
+PAPERS = {"mmap": "P1", "mcm": "P2", "regal": "P3"}
 IDENTITY = re.compile(r'\s*\bid="([^"]*)"')
 PLACES = re.compile(r'(?<= )(d|x|y|points)="[^"]*"| transform="rotate\(-0 [^"]*"')
 DIGITS = re.compile(r"(\.\d\d)\d+")
@@ -46,6 +53,9 @@ def finished(page: str) -> str:
             caption = match["caption"]
             return ""
         if match[0] == "<caption>":
+            shown = OF_PAPER.match(page, match.end())
+            if shown:
+                return f"{match[0]}<b>{PAPERS[shown[1]]} Table {shown[2]}.</b> "
             return match[0] + name("Table")
         if match["drawn"] is None:
             return match[0] + name("Figure")

@@ -113,7 +113,9 @@ def table(
         cells = {
             key_: cell
             for key_, cell in cells.items()
-            if key_[0] in shown and (not methods or key_[2] in methods)
+            if key_[0] in shown
+            and (not methods or key_[2] in methods)
+            and (not instances or key_[1] in instances)
         }
         place = 2 if len({key_[2] for key_ in cells}) > 1 else 1
         texts = {

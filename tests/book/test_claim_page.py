@@ -259,7 +259,7 @@ def test_every_claim_has_a_page_without_a_fault_of_layout(browser, shown, width)
 
 @pytest.mark.slow
 def test_a_question_opens_the_answer_that_it_gives(browser, shown):
-    """Every question of every claim, by its link."""
+    """Every question of every claim, by its link; nothing is cut or too small to touch there."""
     followed = 0
     for claim in shown()["claims"]:
         go(browser, claim["id"])
@@ -272,6 +272,7 @@ def test_a_question_opens_the_answer_that_it_gives(browser, shown):
                 r" +([a-z ]+), (.*?)(?: \(.*turns? it\))?", words
             ).groups()
             assert chip(browser) == f"{promised}, by the same rule", address
+            assert browser.run(FAULTS_OF_LAYOUT) == [], address
             assert browser.run("document.querySelector('.lm-claim-number').textContent") == number
             followed += 1
     assert followed > 80

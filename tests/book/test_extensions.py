@@ -55,6 +55,16 @@ def test_a_figure_is_as_wide_as_its_smallest_text_asks_for():
     assert figures.readable(drawing) == 503
 
 
+def test_a_table_of_a_paper_keeps_its_number():
+    """Catches one that is counted among ours, and one of ours that takes the number of a table in
+    the next output."""
+    ours = '<div class="output text_html"><caption>A</caption></div>'
+    words = '<p class="lm-provenance"><code>mcm.table3</code>, full</p>'
+    theirs = f'<div class="output text_html"><caption>B</caption>{words}</div>'
+    result = figures.finished(ours + theirs + ours)
+    assert re.findall(r"<caption><b>(.*?)</b>", result) == ["Table 1.", "P2 Table 3.", "Table 2."]
+
+
 def test_two_figures_of_a_page_share_no_names():
     drawing = (
         '<svg><g id="figure_1"><path id="m1"/><use href="#m1"/><g clip-path="url(#c)"/><clipPath'

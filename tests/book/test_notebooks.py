@@ -16,6 +16,7 @@ import types
 import venv
 from pathlib import Path
 
+import classroom
 import execute_notebooks
 import lab
 import nbformat
@@ -103,6 +104,19 @@ def test_the_lab_opens_converted_notebooks(tmp_path):
     )
 
 
+def test_binder_installs_the_lock_and_writes_the_notebooks():
+    """Catches a lock that has moved, another Python than the lock's, and a script that would not
+    run."""
+    folder = BOOK.parent / ".binder"
+    named = (folder / "requirements.txt").read_text().removeprefix("-r ").strip()
+    assert (folder / named).resolve() == BOOK.parent / "requirements.lock"
+    version = (folder / "runtime.txt").read_text().strip().removeprefix("python-")
+    assert f"--python-version {version}" in (BOOK.parent / "Makefile").read_text()
+    script = folder / "postBuild"
+    assert os.access(script, os.X_OK) and "lab.write()" in script.read_text()
+    subprocess.run(["bash", "-n", script], check=True)
+
+
 def test_links_lead_to_notebooks():
     plain = notebooks.plain(
         "{doc}`problem`, {doc}`the list <../ambiguities>`, [x](methods.md#y),"
@@ -127,19 +141,30 @@ def test_every_chapter_that_computes_has_knobs():
 
 @pytest.mark.parametrize("page", ["mcm/exercises", "mmap/exercises", "regal/exercises"])
 def test_there_are_three_exercises_with_solutions(page):
-    """Three tasks, each with a solution whose assertions hold; the first page's as a notebook of
-    its own."""
+    """Three tasks, each with a hint and a solution that its check accepts; students' notebooks have
+    an open answer in the place of the solution."""
     text = (BOOK / f"{page}.md").read_text()
-    assert (
-        len(re.findall("^## ", text, re.M))
-        == text.count(":tags: [hide-cell]")
-        == text.count('"Solution", code')
-        == 3
-    )
-    if page == "mcm/exercises":
-        return
-    with contextlib.redirect_stdout(io.StringIO()):
+    counts = [text.count(f'"{prompt}", code') for prompt in ("Hint", "Solution")]
+    assert [*counts, len(re.findall("^## ", text, re.M))] == [3, 3, 3]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
         exec("\n".join(code_of(page)[1:]), {})
+    paper = page.partition("/")[0]
+    marked = re.findall(r"^([\w-]+): right\.", said.getvalue(), re.M)
+    assert marked == [f"{paper}-{number}" for number in (1, 2, 3)]
+    asked = classroom.for_students(notebooks.notebook(page))
+    code = [cell.source for cell in asked.cells if cell.cell_type == "code"][1:]
+    assert [source.count("answer = ...") for source in code] == [0, 1] * 3
+    compile("\n".join(code), page, "exec")
+
+
+def test_a_class_has_two_notebooks_a_paper(tmp_path):
+    """Catches a student's notebook that still holds a solution, and a teacher's without one."""
+    made = classroom.write(tmp_path)
+    assert len(made) == 6
+    for path in made:
+        nbformat.validate(nbformat.read(path, 4))
+        assert ("An hour" in path.read_text()) == ("assert " in path.read_text())
+        assert ("An hour" in path.read_text()) == ("instructor" in path.name)
 
 
 def test_the_first_game_prints_the_seconds_that_the_page_counts_by_hand():

@@ -143,6 +143,26 @@ def test_weight(page):
     ) <= WEIGHT
 
 
+HELD_OUT = {
+    "regal/test.html": ["Gap to the best known or the bound"],
+    "mcm/why.html": [
+        "Sixteen held-out graphs",
+        "Sixteen graphs with headroom",
+        "Twelve wide graphs",
+    ],
+}
+"""Page -> how the captions of the tables begin by which claims are decided."""
+
+
+@pytest.mark.parametrize("page", HELD_OUT)
+def test_held_out_tables_are_open(page):
+    """Catches one that lies folded beneath its name."""
+    text = re.sub(r"<b>.*?</b> ", "", (HTML / page).read_text())
+    for caption in HELD_OUT[page]:
+        before = text[: text.index(f"<caption>{caption}")]
+        assert before.rfind('<details class="lm-fold') <= before.rfind("</details>"), caption
+
+
 def state(browser, name: str) -> dict[str, str]:
     """What the explorable has written into the address."""
     actual = browser.run(
@@ -404,4 +424,8 @@ def test_search_works_from_a_file(browser):
     assert (
         "prefetch" in browser.run("document.querySelector('#search-results').textContent").lower()
     )
+    browser.open(address("search.html") + "?q=MuZero")
+    browser.run("new Promise((done) => setTimeout(done, 1500))")
+    first = browser.run("document.querySelector('#search-results li a').getAttribute('href')")
+    assert first.startswith("mmap/"), "a page of reference stands before the chapters"
     assert browser.faults() == []

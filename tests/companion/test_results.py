@@ -187,8 +187,8 @@ def test_the_papers_numbers_beside_a_stored_result_are_those_of_the_list(artifac
 
 
 def test_one_table_has_a_column_for_each_metric():
-    """Catches a metric in the wrong column, one that was not asked for, and a row of a method left
-    out."""
+    """Catches a metric in the wrong column, one that was not asked for, a row of a method left out,
+    and a number of an instance that was not asked for."""
     values = (("a", "seconds", 1.5), ("b", "seconds", 2.5), ("b", "samples", 7))
     rows = [row("all", method, metric, value) for method, metric, value in values]
     shown = display.table(
@@ -200,5 +200,10 @@ def test_one_table_has_a_column_for_each_metric():
         and "lm-key" in shown
     )
     assert "1.5" in shown and "7" in shown
+    rows += [row("other", "a", "seconds", 9.5), row("other", "b", "samples", 8)]
+    again = display.table(
+        {"rows": rows, "paper": []}, metrics=["samples", "seconds"], instances=["all"], joined="both", key=True
+    )  # fmt: skip
+    assert again == shown
     one = display.table({"rows": rows[:1], "paper": []}, metrics=["seconds"], joined="both")
     assert ">all<" in one

@@ -20,6 +20,7 @@ from learned_mapping.mcm.rules.constraints import EXAMPLE_PACKAGE, example_graph
 from learned_mapping.mcm.searches.moves import move_arrays, single_moves
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.style import GRID, INK, PALETTE, PHONE_INCHES, byte_unit, new_figure
+from learned_mapping_companion import results
 from learned_mapping_companion.figures import charts
 from learned_mapping_companion.figures.charts import Rows, method_colour
 
@@ -202,9 +203,16 @@ def predicted_against_measured(result: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def method_bars(result: Mapping[str, Any]) -> Figure:
-    """Throughput of each method's partition on silicon without noise, over the optimum's."""
-    rows = [row for row in result["rows"] if row["metric"] == "over_optimum"]
+def method_bars(
+    result: dict[str, Any],
+    metric: str = "over_optimum",
+    x_label: str = "throughput over the static optimum's",
+    called: str = "{method}",
+    **options: Any,
+) -> Figure:
+    """Throughput of each method, of the rows that have the cells of `options`; as it is, on silicon
+    without noise, over the optimum's."""
+    rows = results.select(result, metric=metric, **options)
     figure, axes = new_figure(width=PHONE_INCHES, height=0.6 + 0.33 * len(rows))
     charts.bars(axes, range(len(rows)), rows, 0.8)
     for place, row in enumerate(rows):
@@ -212,8 +220,8 @@ def method_bars(result: Mapping[str, Any]) -> Figure:
             axes, f"{row['value']:.3f}" if row["value"] else "does not run", row["high"], place
         )
     axes.axvline(1, color=INK, linewidth=1, linestyle="--")
-    axes.set(xlabel="throughput over the static optimum's", xlim=(0, 1.25))
-    charts.name_rows(axes, [row["method"] for row in rows])
+    axes.set(xlabel=x_label, xlim=(0, 1.18 * max(1.06, *(row["high"] for row in rows))))
+    charts.name_rows(axes, [called.format(**row) for row in rows])
     return figure
 
 

@@ -244,8 +244,8 @@ def run(
             places.partitions[0], places.throughput[0] = best, env.model.throughput(best)
             budget.record(places.throughput[0])
     (learned, places), best = go_on(budget, name, (learned, places), best, rng)
-    took_s = 0.0  # The last iteration; of a graph of 2,000 ops that is more than a second.
-    while not budget.samples or (not budget.spent() and budget.lasts(took_s)):
+    took_s = 0.0  # By the last iteration, of 2,000 ops more than a second: half may be too late.
+    while not budget.samples or (not budget.spent() and budget.lasts(took_s / 2)):
         begun_s = budget.seconds
         batch = rollouts(
             policy, learned.parameters, context, env, rng, budget.remaining_samples, places

@@ -194,7 +194,7 @@ def learn_and_play(search: Search, rng: np.random.Generator) -> None:
             state, go_on = start(program, int(rng.integers(2**31)))
             step = jax.jit(go_on, static_argnums=1).lower(state, 1).compile()
         search.metrics["updates"], took_s = 0.0, 0.0
-        while not budget.spent() and budget.lasts(took_s):
+        while not budget.spent() and budget.lasts(took_s / 2):
             begun_s = budget.seconds
             state, (_, ended) = step(state)
             search.metrics["updates"] += 1.0
