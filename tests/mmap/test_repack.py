@@ -1,13 +1,13 @@
 """Packing: against all orders on small sets, and on mappings of whole games."""
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 
 from learned_mapping.budget import Budget
 from learned_mapping.mmap.mapping import all_dropped, claimed_share
-from learned_mapping.mmap.methods import solve
+from learned_mapping.mmap.methods import PROBLEM, solve
 from learned_mapping.mmap.searches.packing import make_pieces, pack
 from learned_mapping.mmap.searches.repack import repack
 from learned_mapping.mmap.validate import validate
@@ -83,3 +83,27 @@ def test_room_is_found_on_some():
             program, base
         )
     assert more >= 3
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_of_a_few_values_the_best_set_is_held(tmp_path, seed):
+    """Five buffers against all sets in all orders, each worth its bytes. Catches a rule that leaves
+    out a large one where a small one makes room."""
+    rng = np.random.default_rng(seed)
+    first, sizes = rng.integers(0, 6, 5), rng.integers(1, 60, 5).tolist()
+    spans = [(int(a), int(a + rng.integers(1, 5))) for a in first]  # the end is excluded
+    lines = [f"b{i},{a},{b},{size}" for i, ((a, b), size) in enumerate(zip(spans, sizes))]
+    file = tmp_path / f"few.{max(sizes) + 20}.csv"
+    file.write_text("\n".join(["id,lower,upper,size", *lines]))
+    held = [(a, b - 1) for a, b in spans]
+    best = max(
+        sum(sizes[i] for i in chosen)
+        for count in range(6)
+        for chosen in combinations(range(5), count)
+        if not chosen
+        or least_height([sizes[i] for i in chosen], [held[i] for i in chosen]) <= max(sizes) + 20
+    )
+    program = PROBLEM.read(str(file))
+    found = solve(program, "packing", samples=1000)
+    assert validate(program, found.solution).valid
+    assert found.metrics["return"] == pytest.approx(best / sum(sizes), abs=1e-6)

@@ -184,12 +184,13 @@ def _learn_and_go_on(
 def _packed(
     program: Program, rng: np.random.Generator, budget: Budget, starts: list[Any]
 ) -> Outcome:
-    """The best of some mappings, or the empty one, with as much more in it as other offsets make
-    room for."""
-    base = max(
-        starts, key=lambda mapping: claimed_share(program, mapping), default=all_dropped(program)
-    )
-    return repack(program, base, budget), {}
+    """The better of the best of some mappings and the empty one, each with as much more in it as
+    other offsets make room for."""
+    value = partial(claimed_share, program)
+    found = [repack(program, max(starts, key=value), budget)] if starts else []
+    if not budget.spent():
+        found.append(repack(program, all_dropped(program), budget))
+    return max(found, key=value), {}
 
 
 def _method(

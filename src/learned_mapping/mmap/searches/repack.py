@@ -2,10 +2,13 @@
 
 Beside what is placed come values that are wholly in HBM and that fast memory could hold from their
 making to their last use, without any copy. All are packed by `packing`; where they do not fit,
-fewer are tried, those that save least for the room they take left out first.
+fewer are tried, those that save least for the room they take left out first. Of a few values every
+set is tried, that which saves most first.
 """
 
+import itertools
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +24,7 @@ SLACK = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 """Shares of the memory that are left free at every step, tried in turn until the rest is packed."""
 MOST = 2000  # Pieces that are packed together; a mapping of more is left as it is.
 NODES = 20_000  # Placements tried for a set with one value more.
+FEW = 12  # Up to so many values more, all sets of them are tried.
 
 
 class Piece(NamedTuple):
@@ -56,10 +60,19 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
         offsets = pack(packed, program.fast_bytes, go_on, nodes)
         return None if offsets is None else _at_offsets(program, base, pieces, offsets.tolist())
 
-    if len(held) >= MOST:
+    if len(held) >= MOST or not more:
         return base
     # equal times stay equal
     elapsed_s = np.round(np.concatenate([[0.0], np.cumsum(program.supply_s[:-1])]), 12)
+    for few in _sets(program, more) if len(more) <= FEW else ():
+        load = _load(program, held)
+        if all(_fits(load, piece, program.fast_bytes) for piece in few):
+            mapping = pack_all([*held, *few], 0.7, NODES)
+            if mapping is not None and claimed_share(program, mapping) > value:
+                best, value = mapping, claimed_share(program, mapping)
+                break
+        if budget.spent():
+            break
     for i, slack in enumerate(SLACK):
         if i and budget.spent():
             break
@@ -68,8 +81,10 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
             if len(chosen) < MOST and _fits(load, piece, (1.0 - slack) * program.fast_bytes):
                 chosen.append(piece)
         if len(chosen) == len(held):
-            return base
+            return best
         if (mapping := pack_all(chosen, 0.7 + 0.04 * i)) is not None:
+            if claimed_share(program, mapping) < value:
+                return best
             best = mapping
             break
     else:
@@ -88,6 +103,14 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
             chosen.append(piece)
     budget.record(value, 0)
     return best
+
+
+def _sets(program: Program, pieces: list[Piece]) -> Iterator[list[Piece]]:
+    """Every set of a few pieces, by the seconds they save alone, the most first."""
+    gains = [float(np.sum(program.initial_benefit_s[piece.buffers])) for piece in pieces]
+    chosen = np.array(list(itertools.product((True, False), repeat=len(pieces))))
+    for row in chosen[np.argsort(-(chosen @ np.array(gains)), kind="stable")]:
+        yield [piece for piece, taken in zip(pieces, row) if taken]
 
 
 def _load(program: Program, pieces: list[Piece]) -> np.ndarray:
