@@ -191,7 +191,8 @@ def _choice(
 
 
 DATA = {"mmap": ("compiled",), "mcm": ("mcm-graphs", "mcm-bert"), "regal": ("regal-graphs",)}
-DATA |= {"mcm.headroom": ("mcm-headroom",), "mcm.fresh": ("mcm-fresh",), "mcm.wide": ("mcm-wide",)}
+DATA |= {f"mcm.{name}": (f"mcm-{name}",) for name in ("headroom", "fresh", "wide")}
+DATA["mcm.cnn_rnn"] = ("mcm-cnn-rnn",)
 """Paper, or artifact where it has its own -> the data sets that artifacts are made from."""
 
 
