@@ -58,7 +58,7 @@ def test_no_method_ends_behind_the_rule(paper, options):
     if EVERYTHING:
         names = [name for name, method in own.methods("quick").items() if method.kind != "rule"]
     worst = {name: [] for name in names}
-    for graph in GRAPHS:
+    for graph in GRAPHS if EVERYTHING else GRAPHS[::2]:
         for name, ratio in ratios(paper, own.task(graph, **options), rule, names).items():
             worst[name].append(ratio)
     for name, rest in worst.items():

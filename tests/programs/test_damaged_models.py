@@ -11,7 +11,7 @@ import pytest
 
 import damaged_models
 
-CASES = int(os.environ.get("LMAP_FUZZ", "625")) // 5
+CASES = int(os.environ.get("LMAP_FUZZ", "400")) // 5
 SECONDS, BYTES = 20.0, 2**30
 PACKAGES = {"onnx": "onnx", "archive": "torch"}
 
