@@ -89,8 +89,8 @@ def test_headroom_has_the_runs_of_figure_5_on_graphs_of_its_own():
     assert not {r.instance for r in runs} & {r.instance for r in before}
     kinds = [{(r.task, r.method, str(r.config), r.seed) for r in item} for item in (runs, before)]
     trained = {run for run in kinds[1] if run[1].startswith(("zeroshot", "finetune"))}
-    assert kinds[0] == kinds[1] - trained and len({run[1] for run in trained}) == 4
-    assert len(runs) == 16 * (3 + 8 * 5) and len(before) == 16 * (3 + 12 * 5)
+    assert kinds[0] == kinds[1] - trained and len({run[1] for run in trained}) == 6
+    assert len(runs) == 16 * (3 + 8 * 5) and len(before) == 16 * (3 + 14 * 5)
     quick = mcm_learning.plan_headroom("quick", 1)
     assert set(quick) <= set(mcm_learning.plan_fig5("quick", 1)) and {
         r.instance for r in quick
