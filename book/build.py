@@ -21,7 +21,6 @@ PROJECT = BOOK.parent
 sys.path.insert(0, str(BOOK / "_extensions"))
 
 import execution_cache  # noqa: E402
-import explorables  # noqa: E402
 import page_check  # noqa: E402
 
 HTML = BOOK / "_build" / "html"
@@ -71,6 +70,8 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     if arguments.readme_picture:
+        import explorables  # which takes two seconds
+
         picture = explorables.explorable_pictures.readme_picture(explorables.data_of("layouts"))
         (BOOK / "layouts.svg").write_text(picture)
         return 0
@@ -145,6 +146,7 @@ def chapters() -> list[Path]:
 def execute_chapters(jobs: int) -> bool:
     """Executes the chapters whose output is not cached, those that train first; returns whether all
     succeeded."""
+    import explorables
     from jupyter_cache import get_cache
 
     cache_path = execution_cache.cache_path()

@@ -14,18 +14,7 @@ import notebooks  # noqa: E402
 
 from learned_mapping_companion.exercises import MARKS  # noqa: E402
 
-PLAN = """\
-## An hour
-
-| minutes | what | where |
-|---|---|---|
-| 0 to 10 | the problem, by hand on paper | the page *problem*, first section |
-| 10 to 20 | two play, one reads the words out, all guess the bound | the page *play* |
-| 20 to 35 | the first two exercises, in pairs; hints when someone is stuck | this notebook |
-| 35 to 50 | the third; the best mark of the room on the board, beside the bound | this notebook |
-| 50 to 60 | one verdict, taken apart together: which rival turns it, which instance? | *claims* |
-
-`check` asks a validator, a count or a proven bound, so that nobody talks it into a mark."""
+PLAN = "#" + (BOOK / "teaching.md").read_text(encoding="utf-8")
 
 
 def for_students(exercises: nbformat.NotebookNode) -> nbformat.NotebookNode:

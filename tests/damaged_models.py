@@ -29,6 +29,11 @@ NUMBERS = (0, 1, -1, 2, 3, 5, 7, 16, 255, 2**16, 2**31, 2**40, 2**62, -(2**63))
 WORDS = ("", "x", "f32", "名前", "a b", "\x1b[2J", "..", "x" * 700, "%s{}", "main")
 
 
+Answer = tuple[int, bytes, float, int]
+"""Of a process: its exit code, 98 where a function raised, what the function returned, the seconds
+of the processor, and the most bytes that it held."""
+
+
 def exported(module: bytes) -> bytes:
     """The least FlatBuffer that holds a module where `jax.export` puts it: a table of fourteen
     fields, all but the last absent."""
@@ -116,7 +121,7 @@ def _product(sizes: list[int]) -> int:
     return total
 
 
-def damaged_onnx(rng: random.Random, data: bytes) -> bytes:
+def damaged_onnx(rng: random.Random, data: bytes, apart: Callable[..., Answer]) -> bytes:
     """A model with a few fields of its messages changed, or a few of its bytes."""
     if rng.random() < 0.1:
         return flipped(rng, data)
@@ -349,20 +354,20 @@ def _plausible(rng: random.Random, text: str) -> str:
     return text
 
 
-def damaged_mlir(rng: random.Random, text: str) -> bytes:
+def damaged_mlir(rng: random.Random, text: str, apart: Callable[..., Answer]) -> bytes:
     made = damaged_text(rng, text).encode("utf-8", "replace")
     return flipped(rng, made) if rng.random() < 0.1 else made
 
 
-def damaged_bytecode(rng: random.Random, text: str) -> bytes:
+def damaged_bytecode(rng: random.Random, text: str, apart: Callable[..., Answer]) -> bytes:
     """The bytecode of a text, damaged before it was written or after."""
     text = damaged_text(rng, text) if rng.random() < 0.7 else text
-    code = in_a_child(lambda: bytecode(text))[1] or in_a_child(lambda: bytecode(TEXT))[1]
+    code = apart(lambda: bytecode(text))[1] or apart(lambda: bytecode(TEXT))[1]
     return flipped(rng, code) if rng.random() < 0.5 else code
 
 
-def damaged_export(rng: random.Random, text: str) -> bytes:
-    data = exported(damaged_bytecode(rng, text))
+def damaged_export(rng: random.Random, text: str, apart: Callable[..., Answer]) -> bytes:
+    data = exported(damaged_bytecode(rng, text, apart))
     return data[:4] + flipped(rng, data[4:80]) + data[80:] if rng.random() < 0.2 else data
 
 
@@ -407,7 +412,7 @@ def archives() -> list[bytes]:
     return found
 
 
-def damaged_archive(rng: random.Random, data: bytes) -> bytes:
+def damaged_archive(rng: random.Random, data: bytes, apart: Callable[..., Answer]) -> bytes:
     """An archive of a program with a few values of its JSON changed, or a few bytes."""
     if rng.random() < 0.1:
         return flipped(rng, data)
@@ -448,7 +453,7 @@ def _held(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from _held(value[key])
 
 
-DOORS: dict[str, tuple[Callable[[], list[Any]], Callable[[random.Random, Any], bytes]]] = {
+DOORS: dict[str, tuple[Callable[[], list[Any]], Callable[..., bytes]]] = {
     "onnx": (onnx_sources, damaged_onnx),
     "text": (stablehlo_texts, damaged_mlir),
     "bytecode": (stablehlo_texts, damaged_bytecode),
@@ -474,24 +479,23 @@ OURS = re.compile(r"gave up on it \((?!signal)|not ONNX \((?!DecodeError)")
 """Of a fault that is a reader's own rather than a file's."""
 
 
-def in_a_child(function: Callable[[], bytes], memory: int = 0) -> tuple[int, bytes, float, int]:
-    """What a function returns in a process that ends with it: the exit code, 98 where it raised,
-    the bytes, the seconds of the processor, and the most bytes that it held."""
+def limit(seconds: int, memory: int) -> None:
+    """Bounds what this process uses from here on: seconds of the processor and bytes."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    used = int(usage.ru_utime + usage.ru_stime) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (used + seconds, resource.RLIM_INFINITY))
+    signal.alarm(600)
+    if memory:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, resource.RLIM_INFINITY))
+
+
+def alone(function: Callable[[], bytes], memory: int = 0, seconds: int = 60) -> Answer:
+    """What a function returns in a process that ends with it."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        code = 0
-        try:
-            os.close(read)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_CPU, (60, 61))
-            signal.alarm(600)
-            if memory:
-                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-            made = function()
-        except BaseException as error:
-            code, made = 98, repr(error).encode("utf-8", "replace")
+        quiet()
+        code, made, *_ = here(function, memory, seconds)
         with open(write, "wb") as stream:
             stream.write(made)
         os._exit(code)
@@ -499,9 +503,50 @@ def in_a_child(function: Callable[[], bytes], memory: int = 0) -> tuple[int, byt
     with open(read, "rb") as stream:
         said = stream.read()
     _, status, used = os.wait4(child, 0)
-    seconds, most = used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
     code = os.waitstatus_to_exitcode(status)
-    return code, said if code == 0 else b"", seconds, most
+    return code, said, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+
+def here(function: Callable[[], bytes], memory: int = 0, seconds: int = 60) -> Answer:
+    """What a function returns in this process."""
+    limit(seconds, memory)
+    begin, code = time.process_time(), 0
+    try:
+        made = function()
+    except BaseException:
+        code, made = 98, b""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return code, made, time.process_time() - begin, most
+
+
+def quiet() -> None:
+    """What a parser in C says on its own goes nowhere, and a crash leaves no core."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def each(judge: Callable[[int, Callable], dict], cases: list[int]) -> Iterator[dict]:
+    """What comes of each case: many in one process, and alone where that one dies of it."""
+    while cases:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            quiet()
+            with open(write, "w") as stream:
+                for case in cases[:TOGETHER]:
+                    print(json.dumps(judge(case, here)), file=stream, flush=True)
+            os._exit(0)
+        os.close(write)
+        with open(read) as stream:
+            rows = [json.loads(line) for line in stream if line.endswith("\n")]
+        dead = os.waitpid(child, 0)[1] and len(rows) < len(cases)
+        yield from rows
+        cases = cases[len(rows) :]
+        if dead:
+            yield judge(cases.pop(0), alone)
+
+
+TOGETHER = 100  # Cases of one process: what a parser keeps of each is gone with it.
 
 
 def warm(answer: Callable, archive: bytes) -> None:
@@ -523,51 +568,52 @@ def judged(door: str, cases: range) -> dict[str, Any]:
     for module in (*PARSED_WITH["StableHLO"], *PARSED_WITH.get(door, ())):
         import_module(module)  # once, for all children
     make, damage = DOORS[door]
-    made = in_a_child(lambda: repr(make()).encode())[1]  # its threads would hang the others
-    sources, cost = ast.literal_eval(made.decode()), [0.0, 0]
+    made = alone(lambda: repr(make()).encode())[1]  # its threads would hang the others
+    sources = ast.literal_eval(made.decode())
     if door == "archive":  # torch imports most of itself when it is first asked
         warm(models.answer, sources[0])
 
-    def parsed(command: list[str], *, input: bytes, **settings: Any) -> Any:
-        def answer() -> bytes:
-            code, text = models.answer(json.loads(command[-1]), input)
-            return json.dumps([code, text]).encode()
+    def judge(case: int, apart: Callable[..., Answer]) -> dict[str, Any]:
+        cost = [0.0, 0]
 
-        memory = models.MEMORY_BYTES * (8 if door == "archive" else 1)
-        code, said, seconds, most = in_a_child(answer, memory)
-        cost[0], cost[1] = max(cost[0], seconds), max(cost[1], most)
-        code, text = json.loads(said) if code == 0 else (1 if code == 98 else code, "")
-        out, err = ("", text) if code else (text, "")
-        return subprocess.CompletedProcess(command, code, out.encode(), err.encode())
+        def parsed(command: list[str], *, input: bytes, **settings: Any) -> Any:
+            asked = json.loads(command[-1])
 
-    models.subprocess.run = parsed
-    codes: Counter[int] = Counter()
-    faults: Counter[str] = Counter()
-    broken = []
+            def answer() -> bytes:
+                return json.dumps(models.answer(asked, input)).encode()
+
+            memory = models.MEMORY_BYTES * (8 if door == "archive" else 1)
+            code, said, *cost[:] = apart(answer, memory, asked["seconds"])
+            code, text = json.loads(said) if code == 0 else (1 if code == 98 else code, "")
+            out, err = ("", text) if code else (text, "")
+            return subprocess.CompletedProcess(command, code, out.encode(), err.encode())
+
+        models.subprocess.run = parsed
+        rng = random.Random(f"{door} {case}")
+        path.write_bytes(damage(rng, rng.choice(sources), apart))
+        out.unlink(missing_ok=True)
+        said, told, begin = io.StringIO(), io.StringIO(), time.process_time()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
+            code = main(["trace", str(path), "--out", str(out)])
+        seconds = max(cost[0], time.process_time() - begin)
+        lines = told.getvalue().splitlines()
+        good = code == 0 or (code == 2 and len(lines) == 1 and len(lines[0]) < 3000)
+        good = good and all(line.isprintable() for line in lines) and out.exists() == (not code)
+        good = good and not any(OURS.search(line) for line in lines)
+        told = lines[-1].partition(": ")[2].partition(": ")[2][:60] if lines and code == 2 else ""
+        row = {"case": case, "code": code, "seconds": round(seconds, 2), "bytes": cost[1]}
+        return row | {"fault": told, "broken": "" if good else "\n".join(lines)[-400:] or "no line"}
+
     with TemporaryDirectory() as folder:
         path, out = Path(folder) / "model", Path(folder) / "out.json"
-        for case in cases:
-            rng = random.Random(f"{door} {case}")
-            path.write_bytes(damage(rng, rng.choice(sources)))
-            out.unlink(missing_ok=True)
-            said, told, begin = io.StringIO(), io.StringIO(), time.process_time()
-            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
-                code = main(["trace", str(path), "--out", str(out)])
-            cost[0] = max(cost[0], time.process_time() - begin)
-            codes[code] += 1
-            lines = told.getvalue().splitlines()
-            if code == 2:
-                faults[lines[-1].partition(": ")[2].partition(": ")[2][:60] if lines else ""] += 1
-            good = code == 0 or (code == 2 and len(lines) == 1 and len(lines[0]) < 3000)
-            good = good and all(line.isprintable() for line in lines) and out.exists() == (not code)
-            if not good or any(OURS.search(line) for line in lines):
-                broken.append([case, code, told.getvalue()[-400:]])
+        rows = list(each(judge, list(cases)))
     return {
-        "codes": codes,
-        "seconds": round(cost[0], 2),
-        "bytes": cost[1],
-        "broken": broken[:20],
-        "faults": faults.most_common(40),
+        "codes": Counter(row["code"] for row in rows),
+        "seconds": max(row["seconds"] for row in rows),
+        "bytes": max(row["bytes"] for row in rows),
+        "costliest": max(rows, key=lambda row: row["seconds"])["case"],
+        "broken": [row for row in rows if row["broken"]][:20],
+        "faults": Counter(row["fault"] for row in rows if row["code"] == 2).most_common(40),
     }
 
 

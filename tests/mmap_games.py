@@ -23,16 +23,12 @@ SMALL = AgentConfig(
     cold_games=4,
     simulations=4,
     width=32,
-    latent=16,
-    id_width=4,
     batch=64,
     updates=8,
     unroll=2,
     learning_rate=3e-3,
-    average=0.5,
     replay=4000,
     evaluate_every=0,
-    evaluation_games=16,
 )
 """An agent that trains in seconds."""
 

@@ -21,6 +21,7 @@ FLOORS = (
         "cp_sat",
         "interrupts",
         "compiling",
+        "lazy",
     ),
     ("programs",),
     ("problem",),

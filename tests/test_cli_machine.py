@@ -69,6 +69,28 @@ def test_what_does_not_fit_is_no_answer(capsys, folder):
     assert run(capsys, "solve", "regal", "graph.json", *line[2:])[0] == 0  # the paper's devices
 
 
+REFUSED = {
+    "network": "solve regal graph.json --method regal --network none --out s.json",
+    "option": "solve regal graph.json --method list-scheduler --links none --out s.json",
+    "solution": "check graph.json machine.json",
+    "full": "solve regal graph.json --method list-scheduler --out /dev/full/s.json",
+    "method": "solve regal graph.json --method own.py:solve --out s.json",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_refusal_is_one_line_whatever_was_to_be_said(capsys, folder, what):
+    """Catches notes on what was read that stand before the refusal of what was read afterwards: of
+    ops fused, of unknown cost, of parameters guessed. They are said with an answer."""
+    guess = {"guessed_parameters": {"arguments": 2, "bytes": 4096}, "unknown_ops": {"x": 1}}
+    (folder / "graph.json").write_text(json.dumps(GRAPH | {"metadata": guess}))
+    (folder / "own.py").write_text("def solve(task, rng, budget):\n    return 3\n")
+    refusal(capsys, *REFUSED[what].split(), "--machine", "machine.json")
+    answered = "solve regal graph.json --method list-scheduler --out s.json".split()
+    code, _, err = run(capsys, *answered, "--machine", "machine.json")
+    assert code == 0 and len(err.splitlines()) == 3
+
+
 def test_a_graph_is_fused_on_a_machine(capsys, folder):
     """Unless that is refused, or its ops have times or places of their own."""
     line = ["solve", "regal", "graph.json", "--method", "list-scheduler", "--out", "s.json"]

@@ -3,7 +3,10 @@ one beyond them, what it compiles apart."""
 
 import time
 from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
@@ -16,17 +19,18 @@ from learned_mapping.mcm.agent import ppo
 from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.bounds.optimum import lower_bound
 from learned_mapping.mcm.env import PartitionEnv
+from learned_mapping.mmap.agent import ppo as games_ppo
+from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping.regal.bounds import cp_sat
 from learned_mapping.regal.methods import floor
 from learned_mapping.regal.rules.instance import Instance
+from mmap_games import hard_program
 
 GRAPH = "regal/distance/traced-larger/shufflenet-1-gradient.json.gz"  # 950 ops
 LARGE = {"mcm": "graphs/bert_large_inference.json.gz"}  # 2,051 ops
 LARGE |= {"regal": LARGE["mcm"], "mmap": "compiled/AlphaTensor.json.gz"}  # 1,951 instructions
 SECONDS, BEYOND = 3.0, 1.0
-LONGER = {"ppo": 2.0}
-"""Of a learner whose one update is longer than the seconds: all its games move many times."""
 
 
 class Clock:
@@ -128,6 +132,31 @@ def test_a_learner_begins_no_iteration_that_is_mostly_too_late(monkeypatch):
     assert clock.now == 4.0 and budget.samples == 2 * policy.config.rollouts
 
 
+@pytest.mark.parametrize(("piece_s", "updates", "end_s"), [(1.0, 0, 4.0), (0.1, 1, 3.2)])
+def test_an_update_that_is_longer_than_the_seconds_is_left(piece_s, updates, end_s, monkeypatch):
+    """Catches an update of sixteen pieces that is begun and ended whatever its time: of a second
+    each they are left after the fourth; of a tenth, the second update ends 0.2 s late."""
+    clock, sums = Clock(), jax.numpy.zeros(())
+
+    def looks(array):
+        clock.now += piece_s
+        return np.asarray(array)
+
+    def play(state, count):
+        return state, (jax.numpy.zeros((count, 2), bool), jax.numpy.zeros((count, 2)))
+
+    def learn(state, *pieces):
+        return state, (sums, sums)
+
+    begun = (sums, (sums - 1.0, sums)), partial(games_ppo.updates, partial(play, count=256), learn)
+    monkeypatch.setattr(games_ppo, "start", lambda *given: begun)
+    monkeypatch.setattr(games_ppo, "np", SimpleNamespace(asarray=looks))
+    search = Search(hard_program(3, 60), Budget(seconds=3.0))
+    search.budget._clock, search.budget._start = clock, 0.0
+    games_ppo.learn_and_play(search, np.random.default_rng(0))
+    assert (clock.now, search.metrics["updates"]) == (pytest.approx(end_s), updates)
+
+
 ALL = [
     (name, method, {"objective": objective} if objective else {})
     for name, objectives in (("mmap", ("",)), ("mcm", ("",)), ("regal", ("runtime", "memory")))
@@ -141,5 +170,4 @@ ALL = [
 def test_every_method_keeps_to_the_seconds(name, method, options, taken):
     """Catches an iteration that is longer than a second, and whatever comes after the end, on the
     largest instances."""
-    most = SECONDS + LONGER.get(method, BEYOND)
-    assert taken(name, method, LARGE[name], SECONDS, **options)[0] <= most
+    assert taken(name, method, LARGE[name], SECONDS, **options)[0] <= SECONDS + BEYOND

@@ -442,10 +442,9 @@ UNITS = {
     "lead": "of the possible saving", "mean_return": "of the possible saving",
     "speedup": "times the compiler's speed", "throughput": "times the rival's throughput",
     "ratio": "times the rival's throughput", "graph_gap_percent": "of the rival's gap",
-    "gap_ratio": "of the rival's gap", "samples_at_least": "of the rival's samples",
-    "improvement_percent": "percent below BRKGA", "seconds": "of the rival's seconds",
-    "over_brkga_percent": "percent below BRKGA's last",
-    "gain_percent": "percent below its own first",
+    "samples_at_least": "of the rival's samples",
+    "improvement_percent": "percent below BRKGA", "graph_seconds": "of the rival's seconds",
+    "graph_cost": "of the cost it is compared with",
     "correlation": "correlation", "valid": "valid samples",
     "false_positive_percent": "percent",
 }  # fmt: skip
@@ -477,6 +476,7 @@ def _claim(item: Judged) -> dict[str, Any]:
         "artifact": claim.artifact, "decided_by": claim.decided_by, "undecided": claim.undecided,
         "printed": claim.papers_value, "unprinted": claim.not_testable or claim.unprinted,
         "not_testable": claim.not_testable, "instances": claim.instances, "falls": claim.falls,
+        "few": claim.few,
         "verdict": item.verdict, "measured": _ends(item.measured), "ours": claim.ours,
         "reproduced": _open(claim.reproduced), "same": _open(claim.same_direction),
     }  # fmt: skip
@@ -518,7 +518,7 @@ def _columns(artifact: str, asked: list[Claim]) -> dict[str, Any]:
         column = {"method": method, "metric": metric, **dict(cells)}
         column["at"] = places.setdefault(names, len(places))
         column["value"] = [_digits(row["value"]) for row in here]
-        for name in ("low", "high", "n", "by_training"):
+        for name in ("low", "high", "n", "by_training", "values"):
             if any(row.get(name) is not None for row in here):
                 column[name] = [_digits(row.get(name)) for row in here]
         series.append(column)

@@ -41,8 +41,11 @@ LEARNERS: dict[str, dict[str, float]] = {
     },
     "ppo": {"updates": 100},
     **{name: {"updates": 20} for name in ("rl", "rl-sample-credit")},
-    "finetune": {"updates": 20, "pretraining_samples": 20_000},
-    "zeroshot": {"pretraining_samples": 20_000},
+    **{
+        name: {"updates": 20, "pretraining_samples": 20_000}
+        for name in ("finetune", "finetune-sample-credit")
+    },
+    **{name: {"pretraining_samples": 20_000} for name in ("zeroshot", "zeroshot-sample-credit")},
     **{name: {"updates": 1000} for name in ("regal", "regal-cloned", "gas", "idrs")},
 }
 """Learners -> the least that their rows of these metrics must say on an instance that counts for a
@@ -140,8 +143,8 @@ class Claim:
     """Instances that the claim is about, also where a row over all decides: with fewer it is not
     yet run."""
     ours: Mapping[str, str] = field(default_factory=dict)
-    """The keys that replace the paper's method when a learner of ours is measured by the same rule;
-    empty for none."""
+    """The keys that replace the paper's method when a learner of ours is measured by the same rule,
+    and under ``against`` the method that replaces its rival; empty for none."""
     rival: str = ""  # `NONE` where the claim is of a weakness, so that no rival earns it better.
     beside: Mapping[str, str] = field(default_factory=dict)
     """``artifact`` and ``method``: rows of another table, with the same clock, that stand beside
@@ -151,6 +154,17 @@ class Claim:
     printed: str = ""
     """The paper's number in the unit of the measure, from those in `number`: ``171 / 330``."""
     unprinted: str = ""  # Why the paper has no such number.
+    few: str = ""  # Why fewer than three instances or runs decide it.
+
+    @property
+    def our_measure(self) -> Measure | None:
+        """The same rule with a learner of ours in the place of the paper's; None without one."""
+        if self.measure is None or not self.ours:
+            return None
+        rows, against = {**self.measure.rows, **self.ours}, dict(self.measure.against)
+        if "against" in rows:
+            against["method"] = rows.pop("against")
+        return replace(self.measure, rows=rows, against=against)
 
     @property
     def papers_value(self) -> float | None:
@@ -305,11 +319,7 @@ def judge(claim: Claim, result: Mapping[str, Any] | None) -> Judged:
     if claim.not_testable:
         return Judged(claim, NOT_TESTABLE)
     rows = [] if result is None else result["rows"]
-    ours = (
-        measure(replace(claim.measure, rows={**claim.measure.rows, **claim.ours}), rows)
-        if claim.ours
-        else None
-    )
+    ours = measure(claim.our_measure, rows) if claim.our_measure else None
     rows = counting_rows(claim.measure, rows)
     measured = measure(claim.measure, rows)
     if measured is None or not _enough(claim, claim.measure, rows):
@@ -429,14 +439,20 @@ def rows_of(claim: Claim, stored: Callable[[str], Any] = results.stored) -> list
     ]
 
 
+def _elsewhere(rule: Measure) -> bool:
+    """Whether the two sides of a contrast differ in more than the method."""
+    return bool(rule.against) and set(rule.against) != {"method"}
+
+
 def _lead(rule: Measure, method: str, rows: list[dict[str, Any]]) -> Measured | None:
     """A learner's number against another method's, by the same rule: on each instance, or, of
-    extremes and of groups of instances, one number less the other."""
-    if rule.over in ("min", "max") or "instance" in rule.against:
+    extremes and of sides that differ in more, one number less the other, or over it."""
+    if rule.over in ("min", "max") or _elsewhere(rule):
         ours = measure(rule, rows)
         theirs = measure(changed(rule, State(arm=method)), rows)
-        ends = ours.value - theirs.value, ours.low - theirs.high, ours.high - theirs.low
-        return Measured(*ends, ours.instances)
+        of = operator.truediv if rule.kind in LEVEL else operator.sub
+        ends = (ours.value, theirs.value), (ours.low, theirs.high), (ours.high, theirs.low)
+        return Measured(*(of(*pair) for pair in ends), ours.instances)
     kind = "difference" if rule.kind == "value" else rule.kind
     return measure(replace(rule, kind=kind, against={**rule.against, "method": method}), rows)
 
@@ -461,7 +477,8 @@ def _rival(claim: Claim, rows: list[dict[str, Any]]) -> Rival | None:
         return None
     # the better of a search's mapping and the compiler's
     ending = f"-{method}" if method == "prod" else ""
-    others = {rule.against.get("method"), rule.rows.get("baseline")}
+    others = {rule.rows.get("baseline")}
+    others |= set() if _elsewhere(rule) else {rule.against.get("method")}
     names = {row["method"] for row in rows if row["method"].removesuffix(ending) in known} - others
     counted, found = _counted(rule, rows), dict[str, Measured]()
     for name in sorted(name for name in names if name.endswith(ending)):

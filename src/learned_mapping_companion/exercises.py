@@ -7,6 +7,7 @@ False
 
 import itertools
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from learned_mapping import mcm, mmap, regal
 from learned_mapping.errors import InputError
 from learned_mapping.mcm.rules.constraints import obeys_chain_rule, uses_prefix
 from learned_mapping.regal.rules.decode import fitness_of, make_workspace
+from learned_mapping_companion import small_learners
 from learned_mapping_companion.mcm.graphs import load_graph as mcm_graph
 from learned_mapping_companion.mmap.tables import workload
 from learned_mapping_companion.regal.graphs import load_graph
@@ -172,9 +174,64 @@ def fifteen_lines(chromosome: Any) -> Marked:
     return found < drawn, f"{words}and the best drawn takes {1e3 * drawn:.4g}."
 
 
+def learned(exercise: str, change: Callable[..., Any]) -> list[float]:
+    """What the learner of an exercise reaches from each of three seeds, with a reader's function;
+    of a schedule the rate, one over its seconds."""
+    if exercise == "mmap-4":
+        program = workload("mlperf_ssd")
+        return [small_learners.learned_game(program, change, seed) for seed in SEEDS]
+    if exercise == "mcm-4":
+        graph = mcm_graph("squeezenet_inference")
+        return [small_learners.learned_partition(graph, 6, change, seed) for seed in SEEDS]
+    graph = load_graph("synthetic", "towers-70")
+    return [1 / small_learners.learned_chromosome(graph, change, seed) for seed in SEEDS]
+
+
+SEEDS = range(3)
+UNCHANGED: dict[str, Callable[..., Any]] = {
+    "mmap-4": lambda savings: savings,
+    "mcm-4": lambda seconds, chip, latency: np.zeros((2, len(seconds))),
+    "regal-4": lambda costs: -costs,
+}
+"""Exercise -> what its learner does before a reader changes it."""
+
+
+@lru_cache
+def _before(exercise: str) -> float:
+    """The best of the learner as it is."""
+    return max(learned(exercise, UNCHANGED[exercise]))
+
+
+def _changed(exercise: str, change: Callable[..., Any], possible: float) -> Marked:
+    """A change counts where the mean of three seeds is above the best of the three without it."""
+    now, before = float(np.mean(learned(exercise, change))), _before(exercise)
+    shares = [f"{100 * value / possible:.0f} %" for value in (now, before)]
+    words = f"It reaches {shares[0]} of what is proven possible, unchanged {shares[1]} at best."
+    return now > before, words
+
+
+def later_savings(credit: Callable[..., Any]) -> Marked:
+    """Of a function of savings [games, moves] that says what each move is credited with."""
+    return _changed("mmap-4", credit, mmap.upper_bound(workload("mlperf_ssd")).value)
+
+
+def own_credit(credit: Callable[..., Any]) -> Marked:
+    """Of a function of seconds [ops], chip [ops] and latency [chips]: what each op gains one chip
+    lower, and one higher."""
+    graph, package = mcm_graph("squeezenet_inference"), mcm.ChipPackage(chips=6)
+    best = mcm.solve(graph, "optimum", package=package).metrics["throughput"]
+    return _changed("mcm-4", credit, best)
+
+
+def a_baseline(advantage: Callable[..., Any]) -> Marked:
+    """Of a function of costs [samples] that says what each sample is worth."""
+    return _changed("regal-4", advantage, 2 / _towers().arrays.seconds.sum())
+
+
 MARKS: dict[str, Callable[[Any], Marked]] = {
-    "mmap-1": more_room, "mmap-2": one_decision, "mmap-3": less_memory,
-    "mcm-1": another_order, "mcm-2": how_rare, "mcm-3": ten_lines,
+    "mmap-1": more_room, "mmap-2": one_decision, "mmap-3": less_memory, "mmap-4": later_savings,
+    "mcm-1": another_order, "mcm-2": how_rare, "mcm-3": ten_lines, "mcm-4": own_credit,
     "regal-1": another_reading, "regal-2": mirror, "regal-3": fifteen_lines,
+    "regal-4": a_baseline,
 }  # fmt: skip
 """Exercise -> what marks an answer to it."""

@@ -8,7 +8,7 @@ import inspect
 from importlib import import_module
 from typing import Any
 
-from learned_mapping import lazily
+from learned_mapping.lazy import lazily
 from learned_mapping_companion import results
 from learned_mapping_companion.artifact import PACKAGE, read_table
 from learned_mapping_companion.display import Html, provenance_line, show_result

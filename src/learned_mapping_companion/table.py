@@ -3,8 +3,9 @@ contrasted in one way.
 
 A row has the names ``instance``, ``method`` and ``metric``, a ``value`` (a number; a word or
 nothing where its metric says so), and where it has them the ends of its 95% interval, ``low`` and
-``high``, the number of runs behind it, ``n``, and a ``curve``; further cells as its table needs
-them. `results.check_result` holds every stored row to these types.
+``high``, the number of runs behind it, ``n``, their own ``values``, where a claim is of one
+instance, and a ``curve``; further cells as its table needs them. `results.check_result` holds every
+stored row to these types.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -140,20 +140,20 @@ def test_every_chapter_that_computes_has_knobs():
 
 
 @pytest.mark.parametrize("page", ["mcm/exercises", "mmap/exercises", "regal/exercises"])
-def test_there_are_three_exercises_with_solutions(page):
-    """Three tasks, each with a hint and a solution that its check accepts; students' notebooks have
+def test_there_are_four_exercises_with_solutions(page):
+    """Four tasks, each with a hint and a solution that its check accepts; students' notebooks have
     an open answer in the place of the solution."""
     text = (BOOK / f"{page}.md").read_text()
     counts = [text.count(f'"{prompt}", code') for prompt in ("Hint", "Solution")]
-    assert [*counts, len(re.findall("^## ", text, re.M))] == [3, 3, 3]
+    assert [*counts, len(re.findall("^## ", text, re.M))] == [4, 4, 4]
     with contextlib.redirect_stdout(io.StringIO()) as said:
         exec("\n".join(code_of(page)[1:]), {})
     paper = page.partition("/")[0]
     marked = re.findall(r"^([\w-]+): right\.", said.getvalue(), re.M)
-    assert marked == [f"{paper}-{number}" for number in (1, 2, 3)]
+    assert marked == [f"{paper}-{number}" for number in (1, 2, 3, 4)]
     asked = classroom.for_students(notebooks.notebook(page))
     code = [cell.source for cell in asked.cells if cell.cell_type == "code"][1:]
-    assert [source.count("answer = ...") for source in code] == [0, 1] * 3
+    assert [source.count("answer = ...") for source in code] == [0, 1] * 4
     compile("\n".join(code), page, "exec")
 
 

@@ -367,6 +367,55 @@ def test_every_claim_about_a_learner_names_it():
             assert claim.decided_by, claim.id
 
 
+def test_every_measured_claim_has_three_dots_or_says_why_not():
+    """A verdict of one number cannot be taken apart: instances, or the runs of the one that there
+    is; the runs' values are those that its row says, to its count."""
+    for claim in read_claims():
+        if claim.measure is None:
+            continue
+        rows = claims.counting_rows(claim.measure, claims.rows_of(claim))
+        counted = claims._counted(claim.measure, rows)
+        asked = [
+            row
+            for row in rows
+            if all(str(row.get(key)) == value for key, value in claim.measure.rows.items())
+            and row["instance"] in counted
+        ]
+        runs = [value for row in asked for value in row.get("values", ())]
+        if counted:
+            assert (max(len(counted), len(runs)) < 3) == bool(claim.few), claim.id
+        if len(counted) == 1 and len(runs) > 2:
+            (row,) = asked
+            assert len(runs) == row["n"] and min(runs) <= row["value"] <= max(runs), claim.id
+
+
+def test_regal_against_local_search_is_asked_where_it_fares_worst():
+    (claim,) = (claim for claim in read_claims() if claim.id == "regal.best-of-all")
+    rows = results.select(
+        results.load("regal.test"), method="regal", metric="gap_ratio", baseline="local-search"
+    )
+    worst = max(rows, key=lambda row: row["value"])
+    assert worst["instance"] == claim.measure.rows["dataset"]
+    assert judge(claim, results.load("regal.test")).measured.value == pytest.approx(worst["value"])
+
+
+def test_sides_that_differ_in_more_than_the_method_are_compared_number_by_number():
+    """Of its own cost with few evaluations one has 0.8 left and a rival without learning 0.9: the
+    lead is 0.8 / 0.9, not the one's cost over the other's."""
+    costs = {("regal", "5"): 10, ("regal", "9"): 8, ("brkga", "5"): 100, ("brkga", "9"): 90}
+    rows = [
+        row(name, method, "cost", value, limit=limit)
+        for (method, limit), value in costs.items()
+        for name in "ab"
+    ]
+    rows += [row(name, "regal", "updates", 5000) for name in "ab"]
+    rule = Measure("ratio", {"method": "regal", "metric": "cost", "limit": "9"}, {"limit": "5"})
+    claim = Claim("x", 3, "t", "n", "regal.x", rule, (-math.inf, 1), (-math.inf, 1))
+    rival = judge(claim, {"rows": rows}).rival
+    assert rival.method == "brkga" and rival.measured.value == pytest.approx(0.9)
+    assert rival.lead.value == pytest.approx(8 / 9) and rival.adds == claims.UNDECIDED
+
+
 def test_the_books_claims_read_and_cover_the_three_papers():
     actual = read_claims()
     assert {claim.paper for claim in actual} == {1, 2, 3} and len(actual) >= 40

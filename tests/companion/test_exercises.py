@@ -43,10 +43,33 @@ WRONG = {
     # nothing exchanged, all entries in reverse, zeros
     "regal-2": lambda: (lambda one: one, lambda one: one[::-1], np.zeros_like),
     "regal-3": lambda: (np.zeros(362), np.random.default_rng(3).random(362), np.zeros(361)),
+    # the whole game's savings for each of its moves, the learner as it is, a game short
+    "mmap-4": lambda: (
+        lambda saved: np.ones_like(saved) * saved.sum(axis=1, keepdims=True),
+        lambda saved: saved,
+        lambda saved: saved[1:],
+    ),
+    # up and down exchanged, a chip's load in the place of what crosses the link, no number
+    "mcm-4": lambda: (
+        lambda seconds, chip, latency: flow(seconds, chip, latency)[::-1],
+        lambda seconds, chip, latency: (latency[chip], -latency[chip]),
+        lambda seconds, chip, latency: np.full((2, len(seconds)), np.nan),
+    ),
+    # costs themselves, a worth for the wrong side of the mean, one for all
+    "regal-4": lambda: (lambda costs: costs, lambda costs: costs - costs.mean(), np.mean),
 }
 
 
-@pytest.mark.parametrize("name", MARKS)
+def flow(seconds, chip, latency):
+    """What the potential of page *a credit for every operation* gains, one chip lower and higher."""
+    excess = np.concatenate([[0], np.cumsum(latency - latency.mean())])
+    return -2 * excess[chip] * seconds - seconds**2, 2 * excess[chip + 1] * seconds - seconds**2
+
+
+SLOW = [pytest.param(name, marks=[pytest.mark.slow] * (name == "mmap-4")) for name in MARKS]
+
+
+@pytest.mark.parametrize("name", SLOW)
 def test_a_wrong_answer_is_refused(name, capsys):
     """With one line that says what it lacks."""
     for wrong in (*WRONG[name](), None, "right", np.nan):

@@ -226,13 +226,10 @@ def test_the_agents_record_keeps_what_it_learned(monkeypatch):
         cold_games=4,
         simulations=2,
         width=16,
-        latent=8,
-        id_width=2,
         batch=16,
         updates=2,
         unroll=1,
         replay=4000,
-        evaluation_games=1,
         iterations=4,
     )
     monkeypatch.setattr(mmap_runs, "solve", lambda program, *_, **__: learn(program, config=small))

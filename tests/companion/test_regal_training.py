@@ -1,10 +1,16 @@
 """What is said of the trainings of paper 3: by hand."""
 
+import json
+import re
+
 import numpy as np
 import pytest
+from learned_mapping_builders.training import command
 
+from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
-from learned_mapping.programs.json_io import write_json
+from learned_mapping.learning.checkpoint import write_checkpoint
+from learned_mapping.programs.json_io import file_sha256, write_json
 from learned_mapping_companion.figures.regal import learning_curves
 from learned_mapping_companion.regal.methods import training_records, validation_rows
 
@@ -74,3 +80,41 @@ def test_a_line_for_each_seed_at_its_cpu_seconds():
     ]
     assert drawn[0] == [[[1, 9], [30, 3]], [[1, 9.5], [30, 8]], [[1, 10], [30, 10]]]
     assert len(drawn[1]) == 6 and drawn[1][3] == [[1, 10], [30, 4]]
+
+
+def test_a_record_is_of_the_network_that_lies_beside_it(tmp_path, monkeypatch):
+    """Catches a training that dies between its network and its record, whose old record then
+    speaks of a network that is gone; the next run ends whole."""
+    monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
+    folder, records = tmp_path / "checkpoints" / "regal", tmp_path / "training" / "regal"
+    network = folder / "reinforce-traced-runtime-0.npz"
+    records.parent.mkdir(parents=True)
+    records.symlink_to(folder)
+
+    def train(seed: int) -> None:
+        write_checkpoint(network, {"w": np.full(3, seed)}, {})
+        command.write_record(network, updates=seed)
+
+    train(1)
+    assert [record["updates"] for record in training_records()] == [1]
+    with monkeypatch.context() as dying:
+        dying.setattr(command, "write_json", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(2)
+    with pytest.raises(InputError, match="is of another network than") as refused:
+        training_records()
+    assert "\n" not in str(refused.value)
+    train(2)
+    assert [record["updates"] for record in training_records()] == [2]
+
+
+def test_the_card_has_the_checksums_of_its_records_and_these_their_networks():
+    """Catches a record that was made anew and left its former checksum in the card, or the former
+    network."""
+    folder = data_folder() / "training"
+    listed = dict(re.findall(r"`(\S+\.json)` `([0-9a-f]{64})`", (folder / "README.md").read_text()))
+    assert listed == {str(p.relative_to(folder)): file_sha256(p) for p in folder.glob("*/*.json")}
+    for path in folder.glob("regal/*.json"):
+        network = data_folder() / "checkpoints" / "regal" / f"{path.stem}.npz"
+        if network.exists():
+            assert json.loads(path.read_text())["network"] == file_sha256(network)[:16], path

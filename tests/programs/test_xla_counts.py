@@ -9,10 +9,10 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
+from learned_mapping_builders.zoo.door_cases import RULES, WHOLE
 from learned_mapping_builders.zoo.examples import array
 
 from learned_mapping.programs.trace.xla_counts import REASONS, compare
-from programs.parity_cases import RULES, WHOLE
 
 
 def loss(parameters, x):

@@ -219,7 +219,7 @@
   // The strongest of what does not learn, in the method's place and on the same instances: {method, measured, rule}.
   function strongest(data, claim, now) {
     const { rule, rows } = now, arm = rule.rows.method, ending = arm === "prod" ? "-prod" : "", known = new Set(data.plain[claim.paper]);
-    const others = [arm, rule.against.method, rule.rows.baseline], counted = pairs(rule, rows).map((pair) => pair[0]), sign = claim.falls ? 1 : -1;
+    const others = [arm, elsewhere(rule) ? "" : rule.against.method, rule.rows.baseline], counted = pairs(rule, rows).map((pair) => pair[0]), sign = claim.falls ? 1 : -1;
     let best = null;
     for (const method of [...new Set(rows.map((row) => row.method))].sort()) {
       const plain = known.has(method.endsWith(ending) ? method.slice(0, method.length - ending.length) : "");
@@ -230,11 +230,14 @@
     return best;
   }
 
-  // A method's number against another's, by the same rule: on each instance, or, of extremes and of groups, one less the other.
+  // Whether the two sides of a contrast differ in more than the method.
+  const elsewhere = (rule) => rule.kind !== "value" && Object.keys(rule.against).join() !== "method";
+  // A method's number against another's, by the same rule: on each instance, or, of extremes and of sides that differ in
+  // more, one less the other, or over it.
   function lead({ rule, rows }, method) {
-    if (rule.over === "min" || rule.over === "max" || "instance" in rule.against) {
-      const [a, b] = [rule, changed(rule, { arm: method })].map((one) => measure(one, rows));
-      return a && b && [a[0] - b[0], a[1] - b[2], a[2] - b[1]];
+    if (rule.over === "min" || rule.over === "max" || elsewhere(rule)) {
+      const [a, b] = [rule, changed(rule, { arm: method })].map((one) => measure(one, rows)), of = rule.kind in LEVEL ? CONTRASTS.ratio : CONTRASTS.difference;
+      return a && b && [of(a[0], b[0]), of(a[1], b[2]), of(a[2], b[1])];
     }
     return measure({ ...rule, kind: rule.kind === "value" ? "difference" : rule.kind, against: { ...rule.against, method } }, rows);
   }
@@ -248,8 +251,8 @@
   // The rows of an artifact, from their columns.
   function rowsOf(data, artifact) {
     const { names, series } = data.artifacts[artifact];
-    return series.flatMap(({ at, value, low, high, n, by_training, ...cells }) => names[at].map((instance, i) => (
-      { instance, ...cells, value: value[i], low: low?.[i], high: high?.[i], n: n?.[i], by_training: by_training?.[i] })));
+    return series.flatMap(({ at, value, low, high, n, by_training, values, ...cells }) => names[at].map((instance, i) => (
+      { instance, ...cells, value: value[i], low: low?.[i], high: high?.[i], n: n?.[i], by_training: by_training?.[i], values: values?.[i] })));
   }
 
   lm.claimRules = { KINDS, LEVEL, CONTRASTS, twister, measure, pairs, countingRows, verdict, changed, same, lined, answer, strongest, lead, adds, rowsOf };

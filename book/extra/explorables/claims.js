@@ -122,6 +122,7 @@
         h("span", { class: "lm-claim-number" }, now.measured ? interval(now.measured, signed) : ""),
         h("span", { class: "lm-claim-of" }, now.measured ? `${c.rule.kind === "share_better" ? "of the instances" : c.unit}: ${of}` : c.not_testable || "There are no rows of these two."),
         h("span", { class: "lm-claim-adds" }, lead ? ["Does learning add to ", h("code", {}, best.method), ", which learns nothing? ", h("b", {}, { yes: "Yes", no: "No" }[R.adds(c, lead)] || "Undecided"), `: ${arm} ${WORDS[c.rule.kind] || WORDS.difference} ${best.method} is ${interval(lead, c.rule.kind === "value" || signed)}.`] : c.undecided && untouched ? `Undecided whatever the number: ${c.undecided}.` : ""),
+        c.few && untouched ? h("span", { class: "lm-claim-adds" }, `Few dots: ${c.few}.`) : "",
         untouched ? "" : h("span", { class: "lm-claim-back" }, `As published: ${base.verdict}${base.measured ? `, ${interval(base.measured, signed)}` : ""}. `, h("a", { href: `#${c.id}` }, "Back to it")),
       );
       f.say(`${c.text} ${now.verdict}${now.measured ? `, ${interval(now.measured, signed)}` : ""}${untouched ? "" : ", by the same rule"}.`);
@@ -159,7 +160,7 @@
       const runs = (pair) => pair.slice(1).filter(Boolean).map((entry) => entry.row.n ?? 1).join(", ");
       let lines = all.map((pair) => ({ name: pair[0], pair, m: between(pair), on: there.has(pair[0]), short: !counting.has(pair[0]), n: runs(pair), ring: theirs.has(pair[0]) ? between(theirs.get(pair[0]))[0] : null }));
       if (single) {
-        lines = choices("arm", now).map((name) => [name, R.changed(now.rule, { arm: name })]).map(([name, its]) => ({ name, m: R.measure(its, rows), on: name === arm, n: R.pairs(its, rows).map(runs)[0], plain: plain(name) })).filter((line) => line.m);
+        lines = choices("arm", now).map((name) => [name, R.changed(now.rule, { arm: name })]).map(([name, its]) => ({ name, m: R.measure(its, rows), on: name === arm, n: R.pairs(its, rows).map(runs)[0], plain: plain(name), each: R.pairs(its, rows).flatMap(([, a, b]) => (a.row.values || []).map((v) => of(v, b && b.value))) })).filter((line) => line.m);
         if (!lines.length) lines = now.measured ? [{ name: arm || "measured", m: now.measured, on: true, n: "" }] : [];
       }
       lines.sort((a, b) => (a.m[0] - b.m[0]) * (c.falls ? 1 : -1));
@@ -171,7 +172,7 @@
       const words = (x, y, said, more) => p.add("text", { x, y, ...more }, said);
       // the verdict's axis
       const lined = R.lined(c, at.line), edges = [...lined.reproduced, ...c.same].filter((v) => v !== null), marks = [...edges, c.printed, ...(now.measured || []), ...(base.measured || []), ...(best ? best.measured : [])].filter((v) => v !== null && v !== undefined);
-      const values = scatter || share ? marks : [...marks, ...lines.flatMap((line) => [line.m[0], line.ring ?? line.m[0]])], log = now.rule.kind !== "difference" && Math.min(...values) > 0 && Math.max(...values) > 4 * Math.min(...values);
+      const values = scatter || share ? marks : [...marks, ...lines.flatMap((line) => [line.m[0], line.ring ?? line.m[0], ...(line.each || [])])], log = now.rule.kind !== "difference" && Math.min(...values) > 0 && Math.max(...values) > 4 * Math.min(...values);
       const on = log ? Math.log : (v) => v, back = log ? Math.exp : (v) => v, low = on(Math.min(...values)), high = on(Math.max(...values)), pad = 0.06 * (high - low || Math.abs(high) || 1);
       const along = (lowest, highest) => (v) => Math.max(left - 6, Math.min(right + 6, left + ((right - left) * (v - lowest)) / (highest - lowest))), place = along(low - pad, high + pad), x = (v) => place(on(v));
       const floor = scatter || share ? top - 12 : tall - 18, band = (ends, name) => {
@@ -232,6 +233,7 @@
           }
           if (l.ring !== null && l.ring !== undefined) put("circle", { cx: X(l.ring), cy: y, r: dense ? 2.3 : 4.6, class: dense ? "lm-hollow lm-thin" : "lm-hollow" });
           if (l.m[1] !== l.m[2] && !share) put("line", { x1: X(l.m[1]), x2: X(l.m[2]), y1: y, y2: y, class: "lm-whisker" });
+          for (const v of l.each || []) put("circle", { cx: X(v), cy: y, r: 2.4, class: "lm-run" });
           put("circle", { cx: X(l.m[0]), cy: y, r: dense ? 2.6 : 4.4, class: l.plain ? "lm-hollow" : single && !l.on ? "lm-other" : "lm-instance" });
           spots.push([l, X(l.m[0]), y, g]);
         });
@@ -239,7 +241,7 @@
       const entry = (name, said) => h("span", {}, h("i", { class: name }), ` ${said}`);
       key.replaceChildren(
         entry(`lm-key-sum lm-kind-${kind(now.verdict)}`, single ? "the claim, 95% interval" : "all together, 95% interval"),
-        single ? "" : entry("lm-key-dot", scatter ? `${arm} against ${against} on one graph` : share ? `${arm}, in ${against}'s` : "one instance"),
+        single ? (lines.some((l) => l.each && l.each.length) ? entry("lm-key-run", "one run") : "") : entry("lm-key-dot", scatter ? `${arm} against ${against} on one graph` : share ? `${arm}, in ${against}'s` : "one instance"),
         best ? entry("lm-key-ring", `${best.method}: the strongest that learns nothing`) : single && lines.some((l) => l.plain) ? entry("lm-key-ring", "learns nothing") : "",
         c.printed === null ? h("span", {}, `No diamond: ${c.unprinted}.`) : entry("lm-key-paper", `the paper, ${digits(c.printed)}`),
       );
@@ -302,10 +304,10 @@
       };
       if (best && !plain(arm)) {
         ask(`Put ${best.method}, which learns nothing, in its place`, { arm: best.method });
-        if (c.rule.against.method) ask(`Against ${best.method} instead of ${against}`, { rival: best.method });
+        if (c.rule.against.method && best.method !== against) ask(`Against ${best.method} instead of ${against}`, { rival: best.method });
       }
       if (!at.by) for (const by of ["games", "moves"]) ask(`After equal ${by}, not equal time`, { by });
-      if (c.ours && c.ours.method && c.ours.method !== arm) ask(`Put our own ${c.ours.method} in its place`, { arm: c.ours.method });
+      if (c.ours && c.ours.method && c.ours.method !== arm) ask(`Put our own ${c.ours.method} in its place`, { arm: c.ours.method, rival: c.ours.against || c.ours.baseline || at.rival });
       const farthest = (tried) => {
         const turned = tried.filter(([, , there]) => there.verdict !== now.verdict), far = ([, , there]) => Math.abs(there.measured[0] - now.measured[0]);
         return [turned.length, (turned.length ? turned : tried).sort((a, b) => far(b) - far(a))[0]];

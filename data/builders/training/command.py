@@ -8,7 +8,7 @@ from typing import Any
 
 from learned_mapping.folders import data_folder
 from learned_mapping.learning.loop import Agent, Log, resume, train
-from learned_mapping.programs.json_io import write_json
+from learned_mapping.programs.json_io import file_sha256, write_json
 
 
 class _PrintedLog(Log):
@@ -45,6 +45,13 @@ def go_on(agent: Agent, folder: Path, *, every: int, minutes: float | None = Non
 def say(words: Any) -> None:
     """A line on the standard error stream, at once."""
     print(words, file=sys.stderr, flush=True)
+
+
+def write_record(network: Path, **facts: Any) -> None:
+    """The record of a training of paper 3 beside its network, which it names by its digest; the
+    last that a training writes."""
+    record = {"schema": "learned-mapping/regal-training/1", "network": file_sha256(network)[:16]}
+    write_json(network.with_suffix(".json"), record | facts)
 
 
 def write_tuning(file: str, record: dict[str, Any]) -> None:

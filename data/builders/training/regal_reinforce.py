@@ -26,7 +26,6 @@ from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder
 from learned_mapping.hardware.devices import Devices
 from learned_mapping.learning.loop import Log, resume, train
-from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.agent.forward import MODELS, model_of
 from learned_mapping.regal.agent.policy import BINS, Policy, read_policy, untrained, write_policy
 from learned_mapping.regal.agent.policy import sample as sample_bins
@@ -44,7 +43,7 @@ from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.random_numbers import stream
 from learned_mapping_companion.regal.graphs import DATASETS
 
-from .command import say
+from .command import say, write_record
 from .regal_sets import references, training_graphs, watched_graphs
 
 EVALUATIONS = 5000
@@ -213,9 +212,9 @@ def main() -> None:
         "updates_before": before,
     }
     header |= agent.state()[1]
-    write_policy(chosen.out / f"{stem}.npz", watch.policy(agent.parameters), header)
-    record = {"schema": "learned-mapping/regal-training/1", **header, "curve": _curve(log.rows)}
-    write_json(chosen.out / f"{stem}.json", record | {"validation": watch.final(agent.parameters)})
+    validation, network = watch.final(agent.parameters), chosen.out / f"{stem}.npz"
+    write_policy(network, watch.policy(agent.parameters), header)
+    write_record(network, **header, curve=_curve(log.rows), validation=validation)
 
 
 def _curve(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

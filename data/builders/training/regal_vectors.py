@@ -21,7 +21,6 @@ import optax
 
 from learned_mapping.budget import Budget
 from learned_mapping.learning.checkpoint import write_checkpoint
-from learned_mapping.programs.json_io import write_json
 from learned_mapping.regal.agent.features import features
 from learned_mapping.regal.agent.vectors import (
     HIDDEN,
@@ -37,7 +36,7 @@ from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.race import race, winner
 from learned_mapping_companion.statistics import bootstrap_interval
 
-from .command import say
+from .command import say, write_record
 from .regal_sets import training_graphs, watched_graphs
 
 DATA = {"synthetic-runtime": 200, "traced-runtime": 200}
@@ -163,16 +162,13 @@ def main() -> None:
         "over_chosen_percent": compared(policy, watched, 1000),
         "validation_graphs": len(watched),
     }
-    stem = options.out / f"vector-{options.data}-{options.seed}"
+    network = options.out / f"vector-{options.data}-{options.seed}.npz"
     write_checkpoint(
-        stem.with_suffix(".npz"),
+        network,
         policy.parameters | {"mean": policy.mean, "scale": policy.scale},
         header,
     )
-    write_json(
-        stem.with_suffix(".json"),
-        {"schema": "learned-mapping/regal-training/1", **header, "curve": curve},
-    )
+    write_record(network, **header, curve=curve)
     say(str(header["over_chosen_percent"]))
 
 

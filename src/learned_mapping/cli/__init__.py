@@ -14,6 +14,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from learned_mapping.cli.output import NOTES, tell_notes
 from learned_mapping.cli.parser import make_parser
 from learned_mapping.compiling import told
 from learned_mapping.errors import InputError, LearnedMappingError, UnfinishedError, shown
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN):
             signal.signal(signal.SIGINT, raise_interrupt)
     signals = _noted_signals() if arguments is None else None
+    NOTES.clear()
     try:
         options = _options(arguments)
         with told(lambda line: print(f"lmap: {line}", file=sys.stderr)):
@@ -148,6 +150,8 @@ def _discard(stream: Any) -> None:
 def _complain(message: object, code: int) -> int:
     if sys.stderr is not None:
         try:
+            if code != BAD_INPUT:
+                tell_notes()
             print(f"lmap: {shown(message, LONGEST)}", file=sys.stderr, flush=True)
         except (OSError, ValueError):  # nobody can be told; the code says it
             _discard(sys.stderr)

@@ -1,12 +1,11 @@
 """The instance and the task of a command: its file, read as its options want it, on the hardware
 that they name."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from learned_mapping.cli.output import guessed_parameters, unknown_costs
+from learned_mapping.cli.output import NOTES, guessed_parameters, unknown_costs
 from learned_mapping.errors import InputError, is_whole
 from learned_mapping.problem import Problem, problem
 from learned_mapping.programs.json_io import read_head, read_json, schema_name
@@ -111,7 +110,7 @@ def read_instance(paper: Problem, options: Any, given: Mapping[str, Any]) -> Any
         with of_file(instance, options.instance):
             instance = paper.folded(instance)
     elif hint := paper.hint_of(instance):
-        print(hint, file=sys.stderr)
+        NOTES.append(hint)
     tell_of_unknown(instance)
     return _fused(instance, options) if "fused" in paper.options else instance
 
@@ -129,9 +128,9 @@ def _fused(graph: Any, options: Any) -> Any:
     except InputError as error:
         if options.fused:
             raise
-        print(error, file=sys.stderr)
+        NOTES.append(str(error))
         return graph
-    print(f"{graph.num_ops:,} ops are {fused.num_ops:,} once fused (--no-fused)", file=sys.stderr)
+    NOTES.append(f"{graph.num_ops:,} ops are {fused.num_ops:,} once fused (--no-fused)")
     return fused
 
 
@@ -157,10 +156,9 @@ def tell_of_unknown(instance: Any) -> None:
     for fact, (one, many, meaning) in FACTS.items():
         count = instance.metadata.get(fact, 0)
         if is_whole(count) and count > 0:
-            print(f"{count:,} {one if count == 1 else many} {meaning}", file=sys.stderr)
-    for told in (guessed_parameters, unknown_costs):
-        if line := told(instance.metadata):
-            print(line, file=sys.stderr)
+            NOTES.append(f"{count:,} {one if count == 1 else many} {meaning}")
+    told = (guessed_parameters(instance.metadata), unknown_costs(instance.metadata))
+    NOTES.extend(filter(None, told))
 
 
 def named_files(command: str, arguments: list[str]) -> tuple[str, list[str]]:

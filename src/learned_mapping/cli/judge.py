@@ -1,7 +1,6 @@
 """``lmap check`` and ``lmap show``: the judge of a solution, and its picture."""
 
 import dataclasses
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from learned_mapping.cli.instances import (
     tell_of_unknown,
 )
 from learned_mapping.cli.made import judged_options, said_options
-from learned_mapping.cli.output import check_out, report
+from learned_mapping.cli.output import NOTES, check_out, report
 from learned_mapping.errors import InputError, shown
 from learned_mapping.problem import Problem, problem
 from learned_mapping.programs.json_io import write_bytes
@@ -78,7 +77,7 @@ def show(options: Any) -> int:
         verdict = paper.validate(task, solution)
         if not verdict.valid:
             broken = f"is drawn as it is, but invalid: {verdict.violations[0]}"
-            print(f"{shown(files[1], 1000)}: {broken}", file=sys.stderr)
+            NOTES.append(f"{shown(files[1], 1000)}: {broken}")
     data = picture_bytes(
         figure, next(ending for ending in PICTURES if out.name.endswith(ending)), instance.name
     )

@@ -46,8 +46,19 @@ GUESSED = ("arguments", "bytes")
 UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 1000), ("bytes", 1))
 
 
+NOTES: list[str] = []
+"""Lines for stderr that are said with the answer: a refusal stands alone."""
+
+
+def tell_notes() -> None:
+    """Says what a user may have missed, before the answer."""
+    while NOTES:
+        print(NOTES.pop(0), file=sys.stderr)
+
+
 def print_json(value: Any) -> None:
     """One JSON object on one line; numbers that JSON lacks become null."""
+    tell_notes()
     print(json.dumps(_finite(value), allow_nan=False, default=_plain))
 
 
@@ -57,6 +68,7 @@ def report(options: Any, value: Any, text: object, good: object = True) -> int:
     if options.json:
         print_json(value)
     else:
+        tell_notes()
         print(text)
     return 0 if good else 1
 

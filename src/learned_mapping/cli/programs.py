@@ -7,12 +7,11 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from learned_mapping.cli.instances import tell_of_unknown
 from learned_mapping.cli.output import (
     JSON_ENDINGS,
     check_out,
-    guessed_parameters,
     report,
-    unknown_costs,
 )
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import ComputationGraph, check_text
@@ -138,9 +137,7 @@ def _write(options: Any, out: Path, traced: Any, counts: dict[str, Any]) -> int:
             "flop": float(traced.op_flop.sum()),
         }
         facts["weight_bytes"] = int(traced.op_weight_bytes.sum())
-    for told in (guessed_parameters, unknown_costs):
-        if line := told(traced.metadata):
-            print(line, file=sys.stderr)
+    tell_of_unknown(traced)
     numbers = ", ".join(f"{value:,.6g} {key}" for key, value in facts.items())
     lines = [
         f"{traced.name}: {numbers} -> {shown(out, 1000)}",

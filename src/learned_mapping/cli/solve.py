@@ -2,7 +2,6 @@
 far that is from the optimum at most."""
 
 import dataclasses
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,14 @@ from learned_mapping.cli.instances import (
     task_options,
 )
 from learned_mapping.cli.made import origin
-from learned_mapping.cli.output import JSON_ENDINGS, check_out, print_json, search_progress
+from learned_mapping.cli.output import (
+    JSON_ENDINGS,
+    NOTES,
+    check_out,
+    print_json,
+    search_progress,
+    tell_notes,
+)
 from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.interrupts import patient
 from learned_mapping.learning.device import on_device
@@ -55,7 +61,7 @@ def solve(options: Any) -> int:
         task = paper.task(instance, **hardware)
     outcome = _run(paper, task, instance, options)
     if unseen := paper.unseen(task, outcome.method):
-        print(unseen, file=sys.stderr)
+        NOTES.append(unseen)
     solution = outcome.result.solution
     verdict = paper.validate(task, solution)
     if not verdict.valid:
@@ -108,6 +114,7 @@ def _tell(
             }
         )
         return
+    tell_notes()
     compiled = f", after {outcome.ready_s:.1f} s to compile" if outcome.ready_s >= READY_S else ""
     print(
         f"{verdict}\n{result.samples} samples in {result.seconds:.2f} s{compiled} ->"
@@ -208,7 +215,7 @@ def _run(paper: Problem, task: Any, instance: Any, options: Any) -> Outcome:
                 else options.seconds - (time.perf_counter() - since)
             )
             limits["seconds"] = max(left, 0.2 * (options.seconds or BOUND_SECONDS))
-            print(f"{shown(error, 300)}: {method} instead", file=sys.stderr)
+            NOTES.append(f"{shown(error, 300)}: {method} instead")
             result = solve_task(paper, task, method, **limits, progress=progress)
     ready_s = max(time.perf_counter() - since - result.seconds, 0.0)
     return Outcome(method, result, ready_s, bool(interrupted))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from learned_mapping import lazily
+from learned_mapping.lazy import lazily
 from learned_mapping.mmap.validate import validate
 
 if TYPE_CHECKING:

@@ -299,7 +299,6 @@ METHODS: dict[str, Method] = {
         "muzero in one round of whole games, where a dead end ends a game with a return of 0",
         backup=False,
         windows=0,
-        own_windows=0,
     ),
     "muzero-frozen": _learner(
         "the same windows and merging with the untrained network: the control without learning",
@@ -317,7 +316,6 @@ METHODS: dict[str, Method] = {
         SEARCH,
         frozen=True,
         windows=0,
-        own_windows=0,
         true_dynamics=True,
     ),
     "ppo": Method(
@@ -343,7 +341,7 @@ METHODS: dict[str, Method] = {
 }
 """The methods by name, in the order of the tables; learners in the light size."""
 IN_PAPER_SIZE = {"size": "paper", "patience": 0}
-WITH_WINDOWS = {"windows": 96, "own_windows": 32}  # Of its games side by side, with prices.
+WITH_WINDOWS = {"windows": 96}  # Of its games side by side, with prices.
 
 
 def _in_paper_size(method: Method) -> Method:

@@ -55,7 +55,8 @@ KINDS: tuple[tuple[bytes, str, str], ...] = (
     ),
     (rb"\s*(strict\s+)?(di)?graph\b[^\n{:]*\{", "DOT, a drawing without costs", NUMBERS_WAY),
     (
-        rb"(?:\s*#[^\n]*\n)*\s*(node|versions|cost|graph|cost_graph|step_stats|partition_graphs)\s*[:{]",
+        rb"(?:\s*#[^\n]*\n)*\s*"
+        rb"(node|versions|cost|graph|cost_graph|step_stats|partition_graphs)\s*[:{]",
         COSTGRAPH,
         "protobuf text, of which CostGraphDef is read as a graph",
     ),

@@ -225,6 +225,36 @@ def method_bars(
     return figure
 
 
+def door_dots(result: Mapping[str, Any]) -> Figure:
+    """Of each function its FLOP and its bytes by a door over the trace's, a result of
+    ``mcm.doors``; those that differ have their names."""
+    rows = charts.of(result["rows"], "flop")
+    doors = charts.distinct(rows, "method")
+    figure, panels = charts.new_panels(2, height=2.2, sharey=True)
+    for axes, cell, word in zip(panels, ("value", "bytes"), ("FLOP", "bytes")):
+        for place, door in enumerate(doors):
+            mine = [row for row in rows if row["method"] == door]
+            near = [row[cell] for row in mine if row["alike"]]
+            far = sorted((row[cell], row["instance"]) for row in mine if not row["alike"])
+            spread = np.linspace(-0.25, 0.25, len(near))
+            axes.plot(near, place + spread, "o", color=PALETTE[0], markersize=2.2, alpha=0.5)
+            for number, (across, name) in enumerate(far, 1):
+                axes.plot(across, place, "o", color=PALETTE[1], markersize=3)
+                side = 1 if number == len(far) else -1
+                axes.annotate(
+                    DOOR_NAMES[name], (across, place), (5 * side, 0), textcoords="offset points",
+                    ha="left" if side > 0 else "right", va="center", fontsize=7.5,
+                )  # fmt: skip
+        axes.set(xlabel=f"{word} over the trace's", xscale="log", xlim=(0.4, 6))
+        charts.plain_ticks(axes, (0.5, 1, 2, 4))
+    charts.name_rows(panels[0], [DOORS[door] for door in doors])
+    return figure
+
+
+DOORS = {"text": "StableHLO", "cpu": "export, CPU", "tpu": "export, TPU", "cuda": "export, CUDA"}
+DOOR_NAMES = {"sparse": "sparse", "conv_complex": "complex"}
+
+
 def traffic(graph: ComputationGraph, assignment: np.ndarray) -> dict[tuple[int, int], int]:
     """(chip made on, last chip used on) -> bytes of all such tensors, of [N] chips that obey Eq. 2;
     what stays on its chip is left out."""

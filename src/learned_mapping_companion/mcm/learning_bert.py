@@ -35,7 +35,9 @@ SEARCHES = (
     "rl",
     "rl-sample-credit",
     "zeroshot",
+    "zeroshot-sample-credit",
     "finetune",
+    "finetune-sample-credit",
     "rl-balanced",
     "rl-balanced-frozen",
     "zeroshot-balanced",
@@ -63,6 +65,9 @@ CONTRASTS = (
     ("finetune", "zeroshot"),
     ("finetune", "random"),
     ("finetune", "sa"),
+    ("zeroshot-sample-credit", "rl-sample-credit"),
+    ("finetune-sample-credit", "rl-sample-credit"),
+    ("finetune-sample-credit", "zeroshot-sample-credit"),
     ("rl-balanced", "rl-balanced-frozen"),
     ("rl-balanced", "random-balanced"),
     ("rl-balanced", "sa-balanced"),
@@ -167,9 +172,12 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         behind = {
             method: trainings_of(method, len(values)) for method, values in throughput.items()
         }
-        table_rows += table.ratio_rows(
+        for entry in table.ratio_rows(
             INSTANCE, scores, CONTRASTS, over_tasks=True, trainings=behind, **more
-        )
+        ):
+            rival = np.mean(throughput[entry["baseline"]])
+            values = np.array(throughput[entry["method"]]) / rival
+            table_rows.append(entry | {"values": values.tolist()})
     return table.assembled(table_rows, valid=(r["result"]["valid"] for r in records))
 
 

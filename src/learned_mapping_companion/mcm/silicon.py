@@ -151,7 +151,9 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
         }
         pairs = ((np.array(r["predicted_ms"]), np.array(r["measured_ms"])) for r in samples)
         numbers = pandas.DataFrame([_correlated(*pair) for pair in pairs])
-        table_rows += summaries(INSTANCE, method, numbers, **extra)
+        for metric, column in numbers.items():
+            summary = summary_row(INSTANCE, method, metric, column, **extra)
+            table_rows.append(summary | {"values": column.tolist()})
     first = by_method["near-balanced"][0]
     table_rows[0]["scatter"] = {name: first[f"{name}_ms"] for name in ("predicted", "measured")}
     for method in SAMPLERS:

@@ -46,7 +46,7 @@ def along_best(agent: MMapAgent) -> Along:
     """The best whole game of the agent alone (of whatever means, where it has none), with decisions
     even over it."""
     return along(
-        agent, agent.best_actions if agent.best_whole is None else agent.best_whole.actions
+        agent, agent.play.best.actions if agent.best_whole is None else agent.best_whole.actions
     )
 
 

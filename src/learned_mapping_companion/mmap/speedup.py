@@ -156,6 +156,7 @@ def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
             speeds[prod] = baseline / np.minimum(times, baseline)
         entries += [
             mean_row(name, m, "speedup", values, **about, baseline=XLA)
+            | ({"values": values.tolist()} if len(values) > 1 else {})
             for m, values in speeds.items()
         ]
     return [

@@ -381,7 +381,12 @@ def assemble_fig5(profile: str, records: list[Record]) -> Record:
     for key, values in leads.items():
         entries.append(
             interval_row(
-                *key, "lead", np.mean(values, axis=0), n=len(values), baseline=BEST_EVOLUTION
+                *key,
+                "lead",
+                np.mean(values, axis=0),
+                n=len(values),
+                values=[float(value) for value, *_ in values],
+                baseline=BEST_EVOLUTION,
             )
         )
     return from_part(table, entries)

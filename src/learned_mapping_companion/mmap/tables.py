@@ -262,7 +262,8 @@ def trained_rows(instance: str, method: str, outcomes: list[Record]) -> list[Row
             "y": [p[column] for p in logs[0]],
             "x_unit": "games",
         }
-        entries.append(table.summary_row(instance, method, metric, last, curve=curve))
+        summary = table.summary_row(instance, method, metric, last, curve=curve)
+        entries.append(summary | {"values": last})
         if metric == "dead_ends":
             first = [float(np.mean([point[column] for point in log[:n]])) for log, n in tenths]
             entries.append(table.summary_row(instance, method, "dead_ends_first", first))

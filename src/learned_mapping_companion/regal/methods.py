@@ -172,18 +172,20 @@ def updates_rows(records: Iterable[Record]) -> list[Row]:
 
 def training_records(which: str = "reinforce") -> list[Record]:
     """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was
-    trained.
+    trained. Raises `InputError` where a record is of another network than the one that is there.
 
     `which` is ``reinforce``, of the networks of the tables, or ``printed-attributes``, of those
     that see what the paper names alone.
     """
-    folder, trainings = data_folder() / "training" / "regal", []
+    folder, networks = (data_folder() / name / "regal" for name in ("training", "checkpoints"))
+    trainings = []
     for dataset in DATASETS:
         for path in sorted(folder.glob(f"{which}-{dataset}-*.json")):
             seed = int(path.stem.rpartition("-")[2])
-            trainings.append(
-                read_json(path, "regal-training").value | {"dataset": dataset, "seed": seed}
-            )
+            node, network = read_json(path, "regal-training"), networks / f"{path.stem}.npz"
+            if network.exists() and node.value.get("network") != file_sha256(network)[:16]:
+                node.fail(f"is of another network than {network}: end that training once more")
+            trainings.append(node.value | {"dataset": dataset, "seed": seed})
     return trainings
 
 

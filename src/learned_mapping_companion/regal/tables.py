@@ -425,7 +425,8 @@ def plan_time(profile: str, seeds: int) -> list[Run]:
 
 
 def assemble_time(profile: str, records: list[Record]) -> Record:
-    """CPU seconds per graph, compilation apart: per size, and the mean over traced test graphs."""
+    """CPU seconds per graph, compilation apart: per size, and the mean over traced test graphs;
+    ``graph_seconds`` of each of them."""
     (_, sizes), (_, traced), (_, split) = _by_instance(
         records, ("layered", "traced-runtime", "split")
     )
@@ -437,6 +438,11 @@ def assemble_time(profile: str, records: list[Record]) -> Record:
         _spread_row("traced graphs", p, "part_seconds", split[p].tolist())
         for p in PARTS
         if len(split)
+    ]
+    entries += [
+        _spread_row(f"traced-runtime/{g}", m, "graph_seconds", runs.seconds.tolist())
+        | {"dataset": "traced-runtime"}
+        for (m, g), runs in traced.groupby(["method", "graph"], sort=False)
     ]
     return result_of(
         entries + _seconds_rows("traced-runtime", traced),
@@ -617,7 +623,7 @@ def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
     """By limit, which is the ``instance``: ``improvement_percent``, by how much a cost is below
     BRKGA's at the first limit; ``over_brkga_percent``, below BRKGA's at the last one;
     ``gain_percent``, below the method's own at the first. Geometric means; trainings, graphs and
-    runs are all drawn anew."""
+    runs are all drawn anew. ``graph_cost`` of each graph, at the first ``limit`` and the last."""
     entries, trained, limits = [], training_seeds(records), LIMITS[profile]
     for dataset, here in _by_instance(records, LIMIT_DATASETS):
         groups = here.groupby("method", sort=False)
@@ -639,8 +645,26 @@ def assemble_fig2_right(profile: str, records: list[Record]) -> Record:
                     below = -np.expm1(mean[k] - logs[other].mean(axis=(0, 1))[j])
                     ends = _ends(100 * -np.expm1(drawn[method][:, k] - drawn[other][:, j]))
                     entries.append(row(str(limit), method, metric, 100 * below, **ends, **more))
+        last = dict(zip(sorted(set(here.graph)), logs["brkga"][..., -1].mean(axis=1)))
+        for method, values in logs.items():
+            entries += _limit_graph_rows(dataset, method, values, last, limits)
         entries += [
             r | {"dataset": dataset}
             for r in updates_rows(r for r in records if r["instance"] == dataset)
         ]
     return assembled(entries, valid=outcomes(records).valid)
+
+
+def _limit_graph_rows(
+    dataset: str, method: str, logs: np.ndarray, last: Mapping[str, float], limits: Collection[int]
+) -> Iterator[Row]:
+    """``graph_cost`` of a method [graphs, runs, limits], over BRKGA's at the last limit."""
+    behind = trainings_of(method, dataset, logs.shape[1])
+    for k, limit in ((0, min(limits)), (-1, max(limits))):
+        for (graph, base), runs in zip(last.items(), logs[..., k]):
+            about = {"n": len(runs), "dataset": dataset, "limit": str(limit)}
+            if behind:
+                means = np.reshape(runs, (behind[-1] + 1, -1)).mean(axis=1)
+                about["by_training"] = np.exp(means - base).tolist()
+            cost = np.exp(runs.mean() - base)
+            yield row(f"{dataset}/{graph}", method, "graph_cost", cost, **about)

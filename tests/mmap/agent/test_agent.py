@@ -12,6 +12,7 @@ import pytest
 from cuts import assert_goes_on
 from learned_mapping.errors import InputError
 from learned_mapping.mmap import methods
+from learned_mapping.mmap.agent import agent, selfplay
 from learned_mapping.mmap.agent.config import RANGES, AgentConfig, changes_from_json, config_for
 from learned_mapping.mmap.agent.network import Networks
 from learned_mapping.mmap.agent.rounds import round_config
@@ -22,9 +23,13 @@ from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import parse_json
 from mmap_games import SMALL, hard_program, random_returns
 
-WINDOWS = dataclasses.replace(
-    SMALL, windows=12, own_windows=4, cold_games=2, moves=6, imitation=0.1, follow=0.3
-)
+WINDOWS = dataclasses.replace(SMALL, windows=12, cold_games=2, moves=6, imitation=0.1)
+CLONED = 3
+
+
+@pytest.fixture(autouse=True)
+def few_updates_on_a_demonstration(monkeypatch) -> None:
+    monkeypatch.setattr(agent, "CLONED", CLONED)
 
 
 def _same(first, second) -> None:
@@ -69,7 +74,7 @@ LEARNERS = {
     "reanalysed": dataclasses.replace(SMALL, reanalyse=2, evaluate_every=2),
     "learning-only": dataclasses.replace(SMALL, simulations=0),
     "priced": dataclasses.replace(WINDOWS, priced=True),
-    "cloned": dataclasses.replace(SMALL, demonstration=True, clone=4, imitation=0.1),
+    "cloned": dataclasses.replace(SMALL, demonstration=True, imitation=0.1),
 }
 """Settings that change what an iteration is made of."""
 
@@ -159,27 +164,26 @@ def test_it_learns() -> None:
     assert max(returns) <= actual.metrics["return"] and returns[-1] > returns[0]
 
 
-def test_whole_games_beside_windows_keep_pace() -> None:
+def test_whole_games_beside_windows_keep_pace(monkeypatch) -> None:
     """However long the program, a game ends about as many iterations after it began as it shall."""
-    program = hard_program(3, 200)
-    slow, fast = (
-        solve(program, 0, config=dataclasses.replace(WINDOWS, moves=2, pace=pace, iterations=6))
-        for pace in (1000, 2)
-    )
-    games = WINDOWS.games - WINDOWS.windows
+    program, ends = hard_program(3, 200), []
+    for pace in (1000, 2):
+        monkeypatch.setattr(selfplay, "PACE", pace)
+        ends.append(solve(program, 0, config=dataclasses.replace(WINDOWS, moves=2, iterations=6)))
+    (slow, fast), games = ends, WINDOWS.games - WINDOWS.windows
     assert slow.samples == 0 and 2 * games <= fast.samples <= 4 * games
 
 
 def test_controls_do_what_they_say() -> None:
     """The frozen control makes no update after the cloning; imitation alone has no search."""
     program = hard_program(3, 40)
-    demonstrated = dataclasses.replace(WINDOWS, demonstration=True, clone=3, iterations=2)
+    demonstrated = dataclasses.replace(WINDOWS, demonstration=True, iterations=2)
     frozen = solve(program, 0, config=dataclasses.replace(demonstrated, frozen=True))
-    assert frozen.metrics["updates"] == 3
+    assert frozen.metrics["updates"] == CLONED
     assert frozen.log[-1]["policy_loss"] is None
     changes = {"simulations": 0, "unroll": 0, "imitation": 1.0}
     imitated = solve(program, 0, config=dataclasses.replace(demonstrated, **changes))
-    assert imitated.metrics["updates"] == 3 + 2 * WINDOWS.updates
+    assert imitated.metrics["updates"] == CLONED + 2 * WINDOWS.updates
     assert imitated.log[-1]["reward_loss"] == 0.0
     rule = methods.solve(program, "greedy-tuned", samples=400).metrics["return"]
     assert min(frozen.metrics["best_found"], imitated.metrics["best_found"]) >= rule - 1e-12
@@ -199,7 +203,7 @@ def test_with_prices_it_begins_at_the_rules_game() -> None:
     for buffers in (200, 5000):
         assert config_for(buffers, priced=True).windows > 0
     with pytest.raises(InputError, match="priced"):
-        config_for(5000, priced=True, windows=0, own_windows=0)
+        config_for(5000, priced=True, windows=0)
 
 
 def test_a_policy_improves_without_a_search() -> None:

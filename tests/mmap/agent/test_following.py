@@ -5,13 +5,10 @@ import dataclasses
 import numpy as np
 
 from learned_mapping.mmap.agent.agent import AgentBudget, MMapAgent
-from learned_mapping.mmap.agent.config import config_for
-from learned_mapping.mmap.agent.following import CONFIDENCE, labels
+from learned_mapping.mmap.agent.following import CONFIDENCE, SHARE, labels
 from mmap_games import SMALL, hard_program
 
-FOLLOWING = dataclasses.replace(
-    SMALL, windows=12, own_windows=4, cold_games=2, moves=6, imitation=0.1, follow=0.3
-)
+FOLLOWING = dataclasses.replace(SMALL, windows=12, cold_games=2, moves=6, imitation=0.1)
 
 
 def test_labels_are_the_nearest_legal_actions() -> None:
@@ -42,17 +39,19 @@ def test_it_learns_in_its_own_games_what_the_best_one_does() -> None:
     for _ in range(40):
         agent.iterate(lambda: False)
     assert agent.play.own_guide is not None
-    agent.followed.renew(agent.best_actions)
+    agent.followed.renew(agent.play.best.actions)
     fields = {name: store[: agent.followed.size] for name, store in agent.followed.fields.items()}
-    expected = labels(agent.best_actions, fields["ids"], fields["legal"])
+    expected = labels(agent.play.best.actions, fields["ids"], fields["legal"])
     np.testing.assert_allclose(fields["policy"], expected)
     batch = agent._batch(FOLLOWING.imitation)
     assert len(batch.action) == FOLLOWING.batch
     copied = round(FOLLOWING.batch * FOLLOWING.imitation)
-    followed = batch.policy[copied : copied + round(FOLLOWING.batch * FOLLOWING.follow), 0]
+    followed = batch.policy[copied : copied + round(FOLLOWING.batch * SHARE), 0]
     np.testing.assert_allclose(followed.max(axis=1), CONFIDENCE, atol=1e-6)
     assert len(agent._batch(1.0).action) == FOLLOWING.batch
 
 
 def test_it_is_part_of_the_agent_in_windows_alone() -> None:
-    assert config_for(5000).follow > 0.0 == config_for(200).follow
+    program = hard_program(3, 20)
+    assert MMapAgent(program, FOLLOWING, 0).followed is not None
+    assert MMapAgent(program, SMALL, 0).followed is None

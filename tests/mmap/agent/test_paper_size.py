@@ -39,11 +39,6 @@ TINY = dataclasses.replace(
     cold_games=2,
     simulations=4,
     width=16,
-    latent=8,
-    id_width=4,
-    channels=2,
-    image_blocks=1,
-    blocks=1,
     batch=16,
     updates=2,
     reanalyse=2,
@@ -51,7 +46,6 @@ TINY = dataclasses.replace(
     learning_rate=3e-3,
     replay=500,
     evaluate_every=0,
-    evaluation_games=8,
 )
 
 
@@ -70,11 +64,11 @@ def test_settings_go_through_json_and_are_checked() -> None:
     for text, field in (
         ('{"network": "huge"}', "network"),
         ('{"network": 3}', "network"),
-        ('{"blocks": 1.5}', "blocks"),
+        ('{"width": 1.5}', "width"),
     ):
         with pytest.raises(InputError, match=field):
             changes_from_json(parse_json(text.encode(), "x"))
-    for changes in ({"network": "huge"}, {"blocks": 0}, {"channels": 10**9}):
+    for changes in ({"network": "huge"}, {"width": 0}, {"width": 10**9}):
         with pytest.raises(InputError, match=next(iter(changes))):
             config_for(200, size="paper", **changes)
     with pytest.raises(InputError, match="size"):

@@ -111,7 +111,7 @@ def test_a_damaged_replay_is_refused() -> None:
 def test_fresh_networks_lose_what_uniform_heads_lose() -> None:
     """The heads start at 0, so each policy costs ln 3, weighted 1 + K * 1 / K, and values cost the
     start's logits."""
-    config = AgentConfig(width=8, latent=8, id_width=2, unroll=4)
+    config = AgentConfig(width=16, unroll=4)
     networks = Networks(config, (5, 4, 1))
     parameters = networks.init(np.random.default_rng(0))
     columns = _columns(6, [5, 4, 3, 2, 1, 0])
@@ -121,14 +121,14 @@ def test_fresh_networks_lose_what_uniform_heads_lose() -> None:
     replay.add(columns)
     total, parts = unrolled_loss(networks, parameters, replay.batch(np.array([0]), 4))
     start = networks.atoms.start()
-    zero = float(jax.nn.logsumexp(jnp.array(start)) - start[config.atoms // 2])
+    zero = float(jax.nn.logsumexp(jnp.array(start)) - start[len(start) // 2])
     assert float(parts["policy_loss"]) == pytest.approx(2 * np.log(3), rel=1e-5)
     assert float(parts["value_loss"]) == pytest.approx(2 * zero, rel=1e-4)
     assert float(parts["reward_loss"]) == pytest.approx(zero, rel=1e-4)
     assert float(total) == pytest.approx(2 * np.log(3) + 3 * zero, rel=1e-4)
     _, short = unrolled_loss(networks, parameters, replay.batch(np.array([3]), 4))
     assert float(short["policy_loss"]) == pytest.approx((1 + 2 / 4) * np.log(3), rel=1e-5)
-    assert parameters["representation"]["first"]["w"].shape == (WIDTH + 6, 8)
+    assert parameters["representation"]["first"]["w"].shape == (WIDTH + 6, 16)
 
 
 def test_a_fresh_network_plays_by_the_prior() -> None:

@@ -13,6 +13,7 @@ from learned_mapping.compiling import compiling
 from learned_mapping.errors import InputError
 from learned_mapping.mmap.agent.config import AgentConfig, config_to_json
 from learned_mapping.mmap.agent.first_game import first_game
+from learned_mapping.mmap.agent.following import SHARE as FOLLOWED
 from learned_mapping.mmap.agent.following import Followed
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.agent.learner import Learner, make_update
@@ -21,9 +22,9 @@ from learned_mapping.mmap.agent.priced_view import priced_view
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
 from learned_mapping.mmap.agent.rounds import Rounds, round_config
 from learned_mapping.mmap.agent.search import Decisions, make_decide
-from learned_mapping.mmap.agent.selfplay import TOLERANCE, SelfPlay, WholeGame, WindowResult
+from learned_mapping.mmap.agent.selfplay import SelfPlay, WholeGame, WindowResult
 from learned_mapping.mmap.agent.true_search import make_true_decide
-from learned_mapping.mmap.rules.actions import DROP, toy_program
+from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.rules.play import PlayedGame
 from learned_mapping.programs.program import Program
 
@@ -32,6 +33,8 @@ RECENT = 500
 STAGES = 1.5
 """A whole game is kept as a stage of the training once there are this many times as many as at the
 stage before."""
+CLONED = 400
+"""Updates on a demonstration alone, before the first iteration."""
 RENEW = 20
 """Iterations after which the game to imitate is replaced by the best one."""
 
@@ -43,20 +46,9 @@ COMPILED = (
     "discount",
     "network",
     "width",
-    "latent",
-    "id_width",
     "ids",
-    "channels",
-    "image_blocks",
-    "blocks",
     "log_values",
-    "limit",
-    "atoms",
     "learning_rate",
-    "weight_decay",
-    "clip",
-    "average",
-    "clone",
     "priced",
 )
 """Settings that compiled functions depend on, besides the shapes of their arguments."""
@@ -74,8 +66,6 @@ COUNTED = (
     "owed",
     "decisions",
     "searches",
-    "best_found",
-    "best_here",
     "own_return",
     "evaluation_s",
 )
@@ -135,14 +125,9 @@ class MMapAgent:
         program = self.program
         self.config = config = round_config(self._first, self.rounds.number)
         """The configuration of this round."""
-        self.best_found, self.best_actions = -np.inf, np.full(program.num_buffers, DROP)
-        """The best game met by whatever means."""
-        self.best_here = 0.0
-        """The return of the best whole game, 0 before the first."""
         self.recent: list[float] = []
         """Returns of the last whole games."""
         self.play = SelfPlay(program, config)
-        self.play.follow(self.best_actions)
         counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
         compiled = AgentConfig(**{name: getattr(config, name) for name in COMPILED})
         self.networks, self._decide, optimiser, update = _functions(compiled, counts)
@@ -150,7 +135,7 @@ class MMapAgent:
             self._search_games = make_true_decide(config)
         self.learner = Learner(self.networks, optimiser, update, self.rng, config.drop_start)
         self.replay = Replay(config.replay)
-        self.followed = Followed() if config.follow and config.windows else None
+        self.followed = Followed() if config.windows else None
 
     def compile(self) -> None:
         """Runs what is compiled once, so that no budget pays for compiling."""
@@ -177,7 +162,9 @@ class MMapAgent:
             self.searches += 1
             return self._search_games(games, self.play.to_go, self.play.unit, rng, temperature)
         seen = (games.vector, games.ids, games.legal)
-        decisions = self._decide(self.learner.average, *seen, self._key, self.searches, temperature)
+        decisions = self._decide(
+            self.learner.parameters, *seen, self._key, self.searches, temperature
+        )
         self.searches += 1
         return Decisions(*(np.asarray(part) for part in decisions))
 
@@ -191,11 +178,10 @@ class MMapAgent:
         else:
             value, actions, to_go = first_game(self.program, config, self.rng)
         self._offer(actions, value)
-        self.play.follow(self.best_actions)
         self.play.begin(self.play.best.to_go if to_go is None else to_go)
         self._renew_demonstration()
-        self.rounds.begin(self.learner.updates, self._reached)
-        for _ in range(config.clone):
+        self.rounds.begin(self.learner.updates, self.play.best.value)
+        for _ in range(CLONED if config.demonstration else 0):
             if budget.spent():
                 break
             self.learner.step(self._batch(1.0))
@@ -208,17 +194,13 @@ class MMapAgent:
 
     def _start_anew(self) -> None:
         """The next round, whose budget does not pay for what it compiles."""
-        self.rounds.end(self.best_found, self.recent_return)
+        self.rounds.end(self.play.best.value, self.recent_return)
         updates = self.learner.updates
         with self.budget.uncounted(), compiling():
             self._build()
             self.compile()
         self.learner.updates = updates
         self.start(self.budget)
-
-    @property
-    def _reached(self) -> float:
-        return self.best_found + self.best_here
 
     @property
     def recent_return(self) -> float | None:
@@ -230,17 +212,15 @@ class MMapAgent:
         return mean if settled is None else max(mean, settled)
 
     def _offer(self, actions: np.ndarray, value: float) -> bool:
-        """Notes a game; returns whether it is the best found so far."""
-        if value <= self.best_found + TOLERANCE:
-            return False
-        self.best_found, self.best_actions = float(value), np.array(actions, np.int64)
-        if self.config.priced:
+        """Takes a game for the best one where it is; returns whether it is."""
+        better = self.play.offer(actions, value)
+        if better and self.config.priced:
             self.budget.record(value, 0)
-        return True
+        return better
 
     def _renew_demonstration(self) -> None:
-        if self.config.imitation > 0.0 or self.config.clone:
-            self.demonstration = self.play.demonstration(self.best_actions, self.config.confidence)
+        if self.config.imitation > 0.0 or self.config.demonstration:
+            self.demonstration = self.play.demonstration()
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Self-play and updates; returns a row of the curve, see `_row`, or None where `stop` cut
@@ -256,15 +236,14 @@ class MMapAgent:
             return None
         self.replay.add(chunk.columns)
         if self.followed is not None:
-            self.followed.take(chunk.columns, self.best_actions)
+            self.followed.take(chunk.columns, self.play.best.actions)
         self.decisions += len(chunk.columns["action"])
         self._take_whole(chunk.whole)
         self._take_windows(chunk.windows)
         if (self.iterations + 1) % RENEW == 0:
-            if self.config.imitation > 0.0:
-                self._renew_demonstration()
+            self._renew_demonstration()
             if self.followed is not None:
-                self.followed.renew(self.best_actions)
+                self.followed.renew(self.play.best.actions)
         self.owed = 0 if self.config.frozen else self.config.reanalyse + self.config.updates
         losses = self._learn(stop)
         self.iterations += 1
@@ -299,22 +278,20 @@ class MMapAgent:
 
     def _start_anew_when_due(self) -> None:
         patience = 0 if self._first.windows or self.owed else self._first.patience
-        if patience and self.rounds.stands_still(self.learner.updates, self._reached, patience):
+        best = self.play.best.value
+        if patience and self.rounds.stands_still(self.learner.updates, best, patience):
             self._start_anew()
 
     def _take_whole(self, finished: Sequence[WholeGame]) -> None:
-        better = False
         for game in finished:
             self.budget.record(game.value)
             if not self.stages or self.budget.samples >= STAGES * self.stages[-1][0]:
                 self.stages.append((self.budget.samples, game.actions))
             if self.best_whole is None or game.value > self.best_whole.value:
                 self.best_whole = game
-            self.best_here = max(self.best_here, game.value)
-            better |= self._offer(game.actions, game.value)
+            self.rounds.whole = max(self.rounds.whole, game.value)
+            self._offer(game.actions, game.value)
         self.recent = (self.recent + [game.value for game in finished])[-RECENT:]
-        if better:
-            self.play.follow(self.best_actions)
         cold = [game for game in finished if game.cold]
         if cold:
             self.play.follow_own(cold[-1].actions)
@@ -324,19 +301,18 @@ class MMapAgent:
         """Joins the gains of windows, the largest first, into one best game as far as they add up:
         a local search."""
         for window in windows:
-            actions = self.best_actions.copy()
+            actions = self.play.best.actions.copy()
             actions[window.start : window.stop] = window.actions
             value, actions = self.play.best.value_of(actions)
-            if self._offer(actions, value):
-                self.play.follow(actions)
+            self._offer(actions, value)
 
     def _batch(self, imitation: float) -> Batch:
-        """A batch of which this share is the best game, and `AgentConfig.follow` what it does in
+        """A batch of which this share is the best game, and `following.SHARE` what it does in
         positions of other games, as far as there is room."""
         size, followed = self.config.batch, 0
         copied = round(size * imitation)
         if self.followed is not None and self.followed.size:
-            followed = min(round(size * self.config.follow), size - copied)
+            followed = min(round(size * FOLLOWED), size - copied)
         shares = (
             (getattr(self, "demonstration", None), copied),
             (self.followed, followed),
@@ -356,7 +332,7 @@ class MMapAgent:
         rows = self.replay.rows(self.config.games, self.rng)
         seen = self.replay.fields
         decisions = self._decide(
-            self.learner.average,
+            self.learner.parameters,
             seen["vector"][rows].astype(np.float32),
             seen["ids"][rows],
             seen["legal"][rows],
@@ -401,7 +377,7 @@ class MMapAgent:
             "dead_ends": mean(game.resets for game in chunk.whole),
             "own_return": self.own_return if self._evaluates else None,
             "best": None if self.best_whole is None else self.best_whole.value,
-            "best_found": self.best_found,
+            "best_found": self.play.best.value,
             "equal": chunk.equal,
             "entropy": chunk.entropy,
             "value_error": chunk.value_error,
@@ -419,14 +395,14 @@ class MMapAgent:
             **self.replay.arrays("replay"),
             **self.play.games.arrays(),
             "to_go": self.play.to_go,
-            "best_actions": self.best_actions,
-            "own_actions": self.best_actions
+            "best_actions": self.play.best.actions,
+            "own_actions": self.play.best.actions
             if self.play.own_guide is None
             else self.play.own_guide.actions,
             "partial": self.play.partial,
             "recent": np.array(self.recent),
             "stages": np.array(
-                [np.zeros(len(self.best_actions)), *(a for _, a in self.stages)], np.int8
+                [np.zeros(self.program.num_buffers), *(a for _, a in self.stages)], np.int8
             )[1:],
         }
         if self.config.imitation > 0.0:
@@ -439,6 +415,7 @@ class MMapAgent:
         header = {
             "identity": self._identity(),
             **{name: getattr(self, name) for name in COUNTED},
+            "best": self.play.best.value,
             "rounds": dataclasses.asdict(self.rounds),
             "updates": self.learner.updates,
             "unit": self.play.unit,
@@ -472,8 +449,7 @@ class MMapAgent:
             setattr(self, name, header[name])
         self.learner.restore(arrays, int(header["updates"]), source)
         self.replay.restore(arrays, "replay", source)
-        self.best_actions = arrays["best_actions"]
-        self.play.follow(self.best_actions)
+        self.play.best.offer(arrays["best_actions"], float(header["best"]))
         self.play.to_go, self.play.partial = arrays["to_go"], arrays["partial"]
         self.play.unit, self.play.hot_moves = float(header["unit"]), int(header["hot_moves"])
         if header["own"]:

@@ -35,13 +35,8 @@ class AgentConfig:
     windows: int = 0
     """Games that start anew in every iteration, at a decision of the best game; the others play
     whole games."""
-    own_windows: int = 0
-    """Windows that start at a decision of the agent's own last cold game instead, and end like
-    that."""
     moves: int = 64
     """Decisions of every game per iteration; the length of a window."""
-    pace: int = 20
-    """Iterations that a whole game beside windows takes, where `moves` would take more."""
     cold_games: int = 8
     """Whole games at `cold_temperature`, the others at 1."""
     cold_temperature: float = 0.25
@@ -53,47 +48,24 @@ class AgentConfig:
     """Logits per unit of Q in the improved policy (Danihelka et al. 2022, sigma at no more than
     these visits)."""
     discount: float = 0.997
-    trace: float = 0.95
-    """lambda of TD(lambda)."""
     network: str = LIGHT_SIZE
     """Perceptrons, or the paper's ResNet and residual perceptrons: `light_network`,
     `paper_network`."""
     width: int = 192
     """Units of hidden layers."""
-    latent: int = 96
-    """Units of the state."""
-    id_width: int = 32
-    """Units of an id's embedding in the input; in `paper_network` also of each part of the
-    observation."""
     ids: bool = True
     """Whether ids are embedded; without, alike positions look alike."""
-    channels: int = 32
-    """`paper_network` only, as the next two: of the image, before the second stage doubles them."""
-    image_blocks: int = 2
-    """Residual blocks in each stage of the image."""
-    blocks: int = 3
-    """Residual blocks in each of representation, dynamics and prediction."""
     potential: bool = True
     """Whether rewards and values of whole games are relative to the return to go expected at a
     buffer."""
     log_values: bool = False
-    """Atoms evenly spaced in sign(x) ln(1 + |x|) instead of x."""
-    limit: float = 43.0
-    """The last atom, in units."""
-    atoms: int = 81
-    """Atoms of the distributions that values and rewards are."""
+    """Whether atoms are evenly spaced in sign(x) ln(1 + |x|) instead of x, see `network`."""
     unroll: int = 5
     """Decisions after the first that a sample of an update holds."""
     batch: int = 256
     updates: int = 18
     """Per iteration."""
     learning_rate: float = 1e-3
-    weight_decay: float = 1e-5
-    clip: float = 5.0
-    """Global norm that a gradient is cut to."""
-    average: float = 0.0
-    """The agent plays by a running mean of the parameters that keeps this share at each update; 0:
-    by the latest."""
     replay: int = 100_000
     """Decisions."""
     reanalyse: int = 0
@@ -106,14 +78,9 @@ class AgentConfig:
     `rounds`; 0: never."""
     imitation: float = 0.0
     """Share of a batch that is the best game."""
-    follow: float = 0.0
-    """With windows: share of a batch that is positions of its own games, see `following`."""
-    confidence: float = 0.8
-    """Policy target of the best game's actions."""
-    clone: int = 0
-    """Updates on the best game alone, before the first iteration."""
     demonstration: bool = False
-    """Whether the best game is greedy-tuned's at first."""
+    """Whether the best game is greedy-tuned's at first, and the network learns it by heart before
+    it plays."""
     priced: bool = False
     """Whether it sees prices, begins at the game of `searches.priced` with that rule for a prior,
     and returns the best game it meets by whatever means."""
@@ -122,11 +89,9 @@ class AgentConfig:
     game itself."""
     backup: bool = True
     """Whether dead ends are settled by Drop-backup; else they end a game with a return of 0."""
-    evaluation_games: int = 4
-    """Whole games by the most probable action of the search; their mean return is the agent's
-    own."""
     evaluate_every: int = 100
-    """Iterations; 0 leaves it at the end of the training."""
+    """Iterations between evaluations of the agent alone; 0 leaves one at the end of the
+    training."""
     true_dynamics: bool = False
     """The search asks the game itself instead of the learned model; with `frozen` only."""
     iterations: int = 0
@@ -135,6 +100,27 @@ class AgentConfig:
     @property
     def whole_games(self) -> int:
         return self.games - self.windows
+
+    @property
+    def own_windows(self) -> int:
+        """Windows that start at a decision of the agent's own last cold game, and end like that."""
+        return self.windows // 3
+
+    @property
+    def latent(self) -> int:
+        """Units of the state."""
+        return self.width // 2
+
+    @property
+    def id_width(self) -> int:
+        """Units of an id's embedding in the input; in `paper_network` also of each part of the
+        observation."""
+        return max(self.width // (8 if self.network == PAPER_SIZE else 6), 1)
+
+    @property
+    def weight_decay(self) -> float:
+        """Decoupled; in the paper's size Table 6's."""
+        return 1e-4 if self.network == PAPER_SIZE else 1e-5
 
     @property
     def training_steps(self) -> int:
@@ -163,20 +149,16 @@ WHOLE = AgentConfig()
 WINDOWS = AgentConfig(
     games=128,
     windows=120,
-    own_windows=40,
     moves=48,
     cold_games=6,
     cold_temperature=0.1,
     value_scale=1.0,
     discount=0.99,
     log_values=True,
-    limit=2980.0,
-    atoms=101,
     batch=512,
     updates=24,
     replay=131_072,
     imitation=0.1,
-    follow=0.3,
 )
 """The configuration for long ones."""
 PAPER = AgentConfig(
@@ -189,15 +171,10 @@ PAPER = AgentConfig(
     discount=0.9999,
     network=PAPER_SIZE,
     width=512,
-    latent=256,
-    id_width=64,
     log_values=True,
-    limit=2980.0,
-    atoms=101,
     batch=512,
     updates=16,
     learning_rate=2e-4,
-    weight_decay=1e-4,
     replay=20_000,
     reanalyse=32,
     iterations=62_500,
@@ -214,31 +191,27 @@ the root, where every action is looked into anyway. What Table 6 does not say is
 
 
 RANGES: Ranges = {
+    "width": (2, MOST_WIDE),
+    **dict.fromkeys(("games", "moves", "batch", "replay"), ONE_OR_MORE),
     **dict.fromkeys(
-        ("width", "latent", "id_width", "channels", "image_blocks", "blocks"), (1, MOST_WIDE)
+        ("windows", "cold_games", "simulations", "unroll", "updates", "reanalyse"), COUNT
     ),
-    **dict.fromkeys(("games", "moves", "pace", "batch", "replay", "evaluation_games"), ONE_OR_MORE),
-    **dict.fromkeys(
-        ("windows", "own_windows", "cold_games", "simulations", "unroll", "updates", "reanalyse"),
-        COUNT,
-    ),
-    **dict.fromkeys(("patience", "clone", "evaluate_every", "iterations"), COUNT),
-    **dict.fromkeys(("cold_temperature", "limit", "clip"), POSITIVE),
-    **dict.fromkeys(("value_scale", "learning_rate", "weight_decay"), NOT_NEGATIVE),
-    **dict.fromkeys(("discount", "trace", "imitation", "follow", "confidence", "average"), SHARE),
-    "atoms": (2, MOST_WIDE),
+    **dict.fromkeys(("patience", "evaluate_every", "iterations"), COUNT),
+    "cold_temperature": POSITIVE,
+    **dict.fromkeys(("value_scale", "learning_rate"), NOT_NEGATIVE),
+    **dict.fromkeys(("discount", "imitation"), SHARE),
     "drop_start": (-1e3, 1e3),
 }
 RULES: tuple[tuple[str, Callable[[AgentConfig], object], str], ...] = (
     (
         "games",
-        lambda c: 0 <= c.own_windows <= c.windows < c.games,
-        "must be more than windows, and these no fewer than own_windows",
+        lambda c: 0 <= c.windows < c.games,
+        "must be more than windows",
     ),
     (
         "true_dynamics",
         lambda c: not (c.true_dynamics and c.windows),
-        "plays whole games only; set windows and own_windows to 0",
+        "plays whole games only; set windows to 0",
     ),
     (
         "potential",
@@ -252,13 +225,15 @@ RULES: tuple[tuple[str, Callable[[AgentConfig], object], str], ...] = (
     ),
     (
         "patience",
-        lambda c: not c.patience or (c.backup and c.potential and not (c.clone or c.frozen)),
+        lambda c: (
+            not c.patience or (c.backup and c.potential and not (c.demonstration or c.frozen))
+        ),
         ("starts anew only what learns from scratch, with Drop-backup and potential; set it to 0"),
     ),
     (
         "true_dynamics",
-        lambda c: not c.true_dynamics or (c.frozen and not c.clone and c.simulations > 0),
-        "asks no network: set frozen, clone to 0, and simulations",
+        lambda c: not c.true_dynamics or (c.frozen and not c.demonstration and c.simulations > 0),
+        "asks no network: set frozen and simulations, and demonstration to false",
     ),
     (
         "priced",
@@ -290,9 +265,7 @@ def config_for(
     config = WINDOWS if changes.get("priced") or num_buffers >= LONG else WHOLE
     config = PAPER if size == PAPER_SIZE else config
     if demonstration:
-        config = dataclasses.replace(
-            config, demonstration=True, clone=400, imitation=0.1, confidence=0.93
-        )
+        config = dataclasses.replace(config, demonstration=True, imitation=0.1)
     known = {field.name for field in dataclasses.fields(AgentConfig)}
     for name in changes:
         if name not in known:

@@ -13,6 +13,8 @@ import numpy as np
 from learned_mapping.mmap.agent.replay import Replay
 from learned_mapping.mmap.rules.actions import NEAREST
 
+SHARE = 0.3
+"""Of a batch, positions of its own games, beside windows."""
 KEPT = 32_768
 """Positions that are learned from: the latest."""
 CONFIDENCE = 0.9

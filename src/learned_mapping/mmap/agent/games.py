@@ -36,6 +36,8 @@ from learned_mapping.programs.program import Program
 
 SNAPSHOTS = 32
 """Kept along the guide, so that a game starts anywhere after a short walk."""
+TOLERANCE = 1e-12
+"""Returns that differ by less are equal."""
 
 
 @numba.njit(cache=True)
@@ -216,6 +218,25 @@ class Guide:
     def to_go(self) -> np.ndarray:
         """[B + 1] returns from each buffer on, 0 at the end."""
         return self.saved[-1] - self.saved
+
+
+class Best(Guide):
+    """The best game that a training has met by whatever means: windows and demonstrations too."""
+
+    def __init__(self, program: Program | ProgramArrays):
+        super().__init__(program)
+        self.value = -np.inf
+        """Its return; -inf before the first."""
+        self.follow(np.full(self.program.num_buffers, DROP))
+
+    def offer(self, actions: np.ndarray, value: float) -> bool:
+        """Becomes the game of these actions [B] where its return is higher; returns whether it
+        is."""
+        if value <= self.value + TOLERANCE:
+            return False
+        self.value = float(value)
+        self.follow(actions)
+        return True
 
 
 class Games:

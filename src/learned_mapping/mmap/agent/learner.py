@@ -15,6 +15,9 @@ from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.agent.network import Networks, Parameters
 from learned_mapping.mmap.agent.replay import Batch
 
+CLIP = 5.0
+"""Global norm that a gradient is cut to."""
+
 
 def cross_entropy(probabilities: ArrayLike, logits: jax.Array) -> jax.Array:
     """[...] -sum p log softmax(logits) over the last axis; 0 where all p are 0."""
@@ -59,20 +62,18 @@ def unrolled_loss(
 
 
 def make_update(networks: Networks, config: AgentConfig):
-    """The optimiser, and the compiled (parameters, their mean, its state, batch) -> the first three
-    after an update, and the parts of the loss for the batch."""
+    """The optimiser, and the compiled (parameters, its state, batch) -> the first two after an
+    update, and the parts of the loss for the batch."""
     optimiser = optax.chain(
-        optax.clip_by_global_norm(config.clip),
+        optax.clip_by_global_norm(CLIP),
         optax.adamw(config.learning_rate, weight_decay=config.weight_decay),
     )
 
-    def update(parameters, average, optimiser_state, batch):
+    def update(parameters, optimiser_state, batch):
         loss = functools.partial(unrolled_loss, networks)
         (_, parts), gradient = jax.value_and_grad(loss, has_aux=True)(parameters, batch)
         change, optimiser_state = optimiser.update(gradient, optimiser_state, parameters)
-        parameters = optax.apply_updates(parameters, change)
-        average = optax.incremental_update(parameters, average, 1.0 - config.average)
-        return parameters, average, optimiser_state, parts
+        return optax.apply_updates(parameters, change), optimiser_state, parts
 
     return optimiser, jax.jit(update)
 
@@ -88,8 +89,7 @@ class Learner:
         rng: np.random.Generator,
         drop_start: float = 0.0,
     ):
-        self.parameters = self.average = networks.init(rng, drop_start)
-        """Trained, and acted by."""
+        self.parameters = networks.init(rng, drop_start)
         self.optimiser_state: Any = optimiser.init(self.parameters)
         self.updates = 0
         self._update = update
@@ -106,26 +106,20 @@ class Learner:
         """Back to what `arrays` returned after so many updates; raises `InputError` where it does
         not fit."""
         trees = (unflatten(tree, arrays, prefix, source) for prefix, tree in self._trees().items())
-        self.parameters, self.average, self.optimiser_state = trees
+        self.parameters, self.optimiser_state = trees
         self.updates = updates
 
     def _trees(self) -> dict[str, Any]:
-        return {
-            "parameters": self.parameters,
-            "average": self.average,
-            "optimiser": self.optimiser_state,
-        }
+        return {"parameters": self.parameters, "optimiser": self.optimiser_state}
 
     def compile(self, batch: Batch) -> None:
         """Compiles for batches of this shape, without learning from it."""
-        jax.block_until_ready(
-            self._update(self.parameters, self.average, self.optimiser_state, batch)
-        )
+        jax.block_until_ready(self._update(self.parameters, self.optimiser_state, batch))
 
     def step(self, batch: Batch) -> dict[str, jax.Array]:
         """One update; returns the parts of the loss."""
-        self.parameters, self.average, self.optimiser_state, parts = self._update(
-            self.parameters, self.average, self.optimiser_state, batch
+        self.parameters, self.optimiser_state, parts = self._update(
+            self.parameters, self.optimiser_state, batch
         )
         self.updates += 1
         return parts

@@ -40,7 +40,7 @@ def dynamics(config: AgentConfig, start: np.ndarray, state: jax.Array, action: j
     x = jnp.concatenate([state, jax.nn.one_hot(action, NUM_ACTIONS)], axis=-1)
     x = jax.nn.relu(layer_norm(hk.Linear(config.width, name="first")(x), name="first_norm"))
     state = layer_norm(state + hk.Linear(config.latent, name="second")(x), name="latent_norm")
-    return state, hk.Linear(config.atoms, name="reward_out")(x) + start
+    return state, hk.Linear(len(start), name="reward_out")(x) + start
 
 
 def predict(
@@ -48,5 +48,5 @@ def predict(
 ) -> tuple[jax.Array, jax.Array]:
     """Logits of the policy [N, 3] and of the value [N, atoms] of latents [N, latent]."""
     x = jax.nn.relu(layer_norm(hk.Linear(config.width, name="first")(state), name="first_norm"))
-    value = hk.Linear(config.atoms, name="value_out")(x) + start
+    value = hk.Linear(len(start), name="value_out")(x) + start
     return hk.Linear(NUM_ACTIONS, name="policy_out")(x), value

@@ -69,6 +69,10 @@ class Atoms(NamedTuple):
         return -np.minimum(3.0 * np.abs(positions) / (positions[-1] / 8.0), FAINT)
 
 
+ATOMS, LOG_ATOMS = Atoms(43.0, 81, False), Atoms(2980.0, 101, True)
+"""Of the distributions that values and rewards are, in units; the second with `log_values`."""
+
+
 class Prediction(NamedTuple):
     """The network's answer on latent states."""
 
@@ -84,7 +88,7 @@ class Networks:
         self.config, self.counts = config, counts
         self.width = SEEN if config.priced else WIDTH
         """Numbers of the observation that are looked at."""
-        self.atoms = Atoms(config.limit, config.atoms, config.log_values)
+        self.atoms = LOG_ATOMS if config.log_values else ATOMS
         size, start = (
             paper_network if config.network == PAPER_SIZE else light_network,
             self.atoms.start(),

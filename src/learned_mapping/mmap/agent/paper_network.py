@@ -24,9 +24,11 @@ from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 
 IMAGE = ("map", "profile")
 """The parts of the observation that the image shows."""
-STAGES = 2
-"""Stages of the ResNet; each after the first has half as many rows and columns and twice as many
-channels."""
+STAGES, CHANNELS, IMAGE_BLOCKS = 2, 32, 2
+"""Stages of the ResNet, channels of the first, and residual blocks of each; a stage after the first
+has half as many rows and columns and twice as many channels."""
+BLOCKS = 3
+"""Residual blocks in each of representation, dynamics and prediction."""
 
 
 def represent(
@@ -58,7 +60,7 @@ def dynamics(config: AgentConfig, start: np.ndarray, state: jax.Array, action: j
     chosen = jax.nn.one_hot(action, NUM_ACTIONS, dtype=state.dtype)
     x = state + hk.Linear(config.latent, name="join")(jnp.concatenate([state, chosen], axis=-1))
     state = layer_norm(_residual(config, x), name="latent_norm")
-    return state, mlp(state, [config.width], config.atoms, name="reward") + start
+    return state, mlp(state, [config.width], len(start), name="reward") + start
 
 
 def predict(
@@ -67,7 +69,7 @@ def predict(
     """Logits of the policy [N, 3] and of the value [N, atoms] of latents [N, latent]."""
     x = layer_norm(_residual(config, state), name="norm")
     policy = mlp(x, [config.width], NUM_ACTIONS, name="policy")
-    return policy, mlp(x, [config.width], config.atoms, name="value") + start
+    return policy, mlp(x, [config.width], len(start), name="value") + start
 
 
 def memory_image(cells: jax.Array, profile: jax.Array) -> jax.Array:
@@ -84,9 +86,9 @@ def _picture(config: AgentConfig, x: jax.Array) -> jax.Array:
     """[N, latent] of images [N, steps, CELLS, channels]: a ResNet whose blocks normalise before
     they convolve."""
     for stage in range(STAGES):
-        channels, stride = config.channels << stage, 1 if stage == 0 else 2
+        channels, stride = CHANNELS << stage, 1 if stage == 0 else 2
         x = hk.Conv2D(channels, 3, stride=stride, name=f"stage_{stage}")(x)
-        for block in range(config.image_blocks):
+        for block in range(IMAGE_BLOCKS):
             y = x
             for half in range(2):
                 name = f"stage_{stage}_block_{block}_{half}"
@@ -99,7 +101,7 @@ def _picture(config: AgentConfig, x: jax.Array) -> jax.Array:
 
 def _residual(config: AgentConfig, x: jax.Array) -> jax.Array:
     """x [N, latent] through residual blocks with one hidden layer each."""
-    for block in range(config.blocks):
+    for block in range(BLOCKS):
         y = hk.Linear(config.width, name=f"block_{block}_0")(
             layer_norm(x, name=f"block_{block}_norm")
         )

@@ -6,6 +6,7 @@ and learns from games alone. After PureJaxRL (Lu et al. 2022), with masked actio
 is the share of the possible saving.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -39,6 +40,8 @@ class Ppo(NamedTuple):
 
 
 STOCK = Ppo()
+PIECE = 16  # Moves of each game between two looks at the clock.
+LATE_S = 0.5  # An update whose moves are later than that after the limit is left.
 
 
 def network(width: int) -> hk.Transformed:
@@ -68,21 +71,27 @@ def start(program: Program, seed: int, settings: Ppo = STOCK) -> tuple[Any, Any]
         return parameters, _optimiser(settings).init(parameters), fresh, key, best
 
     state = begin(env_program, jax.random.PRNGKey(seed))
-    return state, partial(
-        updates, settings, env_program, tables, state[2], program.possible_saving_s or 1.0
-    )
+    saving_s = program.possible_saving_s or 1.0
+    play, learn = parts(settings, env_program, tables, state[2], saving_s)
+    return state, partial(updates, partial(play, count=settings.steps), learn)
 
 
 def _optimiser(settings: Ppo) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(0.5), optax.adam(settings.rate))
 
 
-def updates(
-    settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: float, state: Any, count: int
-) -> Any:
+def updates(play: Callable, learn: Callable, state: Any, count: int) -> Any:
     """`count` updates on; returns the state, whose last part is the best whole game (return, [B]
     actions), and of each update the mean return of the games that ended in it, and how many these
     were."""
+    return jax.lax.scan(lambda state, _: learn(*play(state)), state, None, count)
+
+
+def parts(
+    settings: Ppo, program: Any, tables: Any, fresh: Any, possible_s: float
+) -> tuple[Callable, Callable]:
+    """The two parts of an update, pure functions: `count` moves of each game, which returns the
+    state and the moves, and what is learned from `steps` of them, in one piece or several."""
     net, optimiser, rows = network(settings.width), _optimiser(settings), jnp.arange(settings.games)
 
     def policy(parameters, seen, legal):
@@ -127,16 +136,21 @@ def updates(
             0.5 * ((value - target) ** 2).mean() - gain.mean() - settings.entropy * entropy.mean()
         )
 
-    def learn(carry, batch):
+    def descend(carry, batch):
         parameters, memory = carry
         change, memory = optimiser.update(jax.grad(loss)(parameters, batch), memory)
         return (optax.apply_updates(parameters, change), memory), None
 
-    def update(state, _):
+    def play(state, count):
         parameters, memory, games, key, best = state
         (_, games, key, best), moves = jax.lax.scan(
-            move, (parameters, games, key, best), None, settings.steps
+            move, (parameters, games, key, best), None, count
         )
+        return (parameters, memory, games, key, best), moves
+
+    def learn(state, *pieces):
+        parameters, memory, games, key, best = state
+        moves = jax.tree.map(lambda *rows: jnp.concatenate(rows), *pieces)
         seen, legal, action, law, value, reward, over, share = moves
 
         def backwards(carry, row):
@@ -158,7 +172,7 @@ def updates(
         ]
         order = jnp.concatenate(order).reshape(settings.epochs * settings.batches, -1)
         (parameters, memory), _ = jax.lax.scan(
-            lambda carry, row: learn(carry, jax.tree.map(lambda leaf: leaf[row], flat)),
+            lambda carry, row: descend(carry, jax.tree.map(lambda leaf: leaf[row], flat)),
             (parameters, memory),
             order,
         )
@@ -166,7 +180,7 @@ def updates(
         mean = jnp.where(over, share, 0.0).sum() / jnp.maximum(ended, 1)
         return (parameters, memory, games, key, best), (mean, ended)
 
-    return jax.lax.scan(update, state, None, count)
+    return play, learn
 
 
 def chosen(which: jax.Array, yes: env.EnvState, no: env.EnvState) -> env.EnvState:
@@ -183,7 +197,8 @@ def actions_of(best: tuple[jax.Array, jax.Array]) -> np.ndarray:
 
 def learn_and_play(search: Search, rng: np.random.Generator) -> None:
     """Trains until the budget is spent, update by update; the best whole game is then the search's.
-    What is compiled before the first is not counted."""
+    What is compiled before the first is not counted. An update that is late is left: the games that
+    ended in it count."""
     program, budget = search.program, search.budget
     if program.possible_saving_s <= 0.0:
         return
@@ -192,14 +207,24 @@ def learn_and_play(search: Search, rng: np.random.Generator) -> None:
             if Games(program, 1).over.all():
                 return
             state, go_on = start(program, int(rng.integers(2**31)))
-            step = jax.jit(go_on, static_argnums=1).lower(state, 1).compile()
+            play, learn = go_on.args
+            play = partial(play, count=PIECE)
+            pieces = [jax.eval_shape(play, state)[1]] * (STOCK.steps // PIECE)
+            play = jax.jit(play).lower(state).compile()
+            learn = jax.jit(learn).lower(state, *pieces).compile()
         search.metrics["updates"], took_s = 0.0, 0.0
         while not budget.spent() and budget.lasts(took_s / 2):
-            begun_s = budget.seconds
-            state, (_, ended) = step(state)
-            search.metrics["updates"] += 1.0
-            # JAX would compile the index
-            budget.record(max(float(state[-1][0]), 0.0), int(np.asarray(ended)[0]))
+            moves: list[Any] = []
+            begun_s, ended = budget.seconds, 0
+            while len(moves) < len(pieces) and budget.lasts(-LATE_S):
+                state, played = play(state)
+                moves.append(played)
+                # JAX would compile the index
+                ended += int(np.asarray(played[-2]).sum())
+            if len(moves) == len(pieces) and budget.lasts(0.0):
+                state, _ = learn(state, *moves)
+                search.metrics["updates"] += 1.0
+            budget.record(max(float(state[-1][0]), 0.0), ended)
             took_s = budget.seconds - begun_s
     if budget.best is not None and budget.best > 0.0:
         search.game.restart()

@@ -43,18 +43,21 @@ class Rounds:
     reached: float = 0.0
     """Return of its best whole game after that gain and of its best game by whatever means,
     added."""
+    whole: float = 0.0
+    """Return of its best whole game, 0 before the first."""
     found: float | None = None
     """The best return by whatever means in an earlier round."""
     settled: float | None = None
     """The highest mean of last whole games at the end of an earlier round."""
 
-    def begin(self, updates: int, reached: float) -> None:
-        """Starts to wait for gains."""
+    def begin(self, updates: int, best: float) -> None:
+        """Starts to wait for gains, from a game met by whatever means of this return."""
         self.since = self.reached_at = updates
-        self.reached = reached
+        self.reached = best + self.whole
 
-    def stands_still(self, updates: int, reached: float, patience: int) -> bool:
+    def stands_still(self, updates: int, best: float, patience: int) -> bool:
         """Whether the round has brought nothing worthwhile for as long as a round may."""
+        reached = best + self.whole
         if reached > self.reached + WORTH:
             self.reached, self.reached_at = reached, updates
         return updates - self.reached_at >= max(patience, (updates - self.since) / 3)
@@ -62,5 +65,5 @@ class Rounds:
     def end(self, best: float, recent_return: float | None) -> None:
         """Keeps what the round has come to."""
         self.found = best if self.found is None else max(self.found, best)
-        self.settled = recent_return
+        self.settled, self.whole = recent_return, 0.0
         self.number += 1

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learned_mapping.mmap.agent.config import AgentConfig
-from learned_mapping.mmap.agent.games import Games, Guide
+from learned_mapping.mmap.agent.games import TOLERANCE, Best, Games, Guide
 from learned_mapping.mmap.agent.priced_view import PricedView
 from learned_mapping.mmap.agent.replay import Replay, decisions_left, lambda_returns
 from learned_mapping.mmap.agent.search import Decisions
@@ -38,12 +38,17 @@ EQUAL_SHARE = 0.4
 """The share of the windows with hot moves that shall end like the best game."""
 QUIET = 1000
 """Buffers without a change after which a window has ended, see `Games.end_like`."""
-TOLERANCE = 1e-12
-"""Returns that differ by less are equal."""
 MEMORY = 200.0
 """Games over which the running mean of the return to go forgets."""
-ARGMAX = 0.01
-"""The temperature of evaluation games."""
+EVALUATION_GAMES, ARGMAX = 4, 0.01
+"""Whole games that measure the agent alone, and their temperature."""
+PACE = 20
+"""Iterations that a whole game beside windows takes, where `AgentConfig.moves` would take more."""
+TRACE = 0.95
+"""lambda of TD(lambda)."""
+CONFIDENCE = {False: 0.8, True: 0.93}
+"""Policy target of the best game's actions; the second where a demonstration is learned by
+heart."""
 
 
 class WholeGame(NamedTuple):
@@ -85,19 +90,19 @@ class Played(NamedTuple):
 
 
 class SelfPlay:
-    """The games of a round of one program, in progress; `follow` a best game and `begin` before
-    they go on."""
+    """The games of a round of one program, in progress; `offer` a game and `begin` before they
+    go on."""
 
     def __init__(self, program: Program, config: AgentConfig):
         make = functools.partial(Games, backup=config.backup)
         self.config = config
         self.games, self.evaluation = (
             make(program, config.whole_games),
-            make(program, config.evaluation_games),
+            make(program, EVALUATION_GAMES),
         )
         """Whole games: those learned from, and those to measure by."""
         self.windows = make(program, config.windows) if config.windows else None
-        self.single, self.best = Games(program, 1), Guide(program)
+        self.single, self.best = Games(program, 1), Best(program)
         """A game to try things on, and the best game so far."""
         self.own_guide: Guide | None = None
         """The last cold whole game, once there is one that windows begin at."""
@@ -125,16 +130,17 @@ class SelfPlay:
         for games in filter(None, (self.games, self.evaluation, self.single, self.windows)):
             games.prices = prices
 
-    def follow(self, actions: np.ndarray) -> None:
-        """Takes a game by its actions [B] for the best one; beside windows games shall now get what
-        it got."""
-        self.best.follow(actions)
-        if self.windows is not None and self.config.potential:
+    def offer(self, actions: np.ndarray, value: float) -> bool:
+        """Takes a game by its actions [B] for the best one where it is; beside windows games shall
+        then get what it got. Returns whether it is."""
+        better = self.best.offer(actions, value)
+        if better and self.windows is not None and self.config.potential:
             self.to_go = self.best.to_go
+        return better
 
     def follow_own(self, actions: np.ndarray) -> None:
         """Takes a game of the agent by its actions [B] as one that windows may begin at."""
-        if self.config.own_windows:
+        if self.windows is not None:
             self.own_guide = self.own_guide or Guide(self.single.program)
             self.own_guide.follow(actions)
 
@@ -146,10 +152,11 @@ class SelfPlay:
             kept = (1.0 - 1.0 / MEMORY) ** len(finished)
             self.to_go = kept * self.to_go + (1.0 - kept) * mean
 
-    def demonstration(self, actions: np.ndarray, confidence: float) -> Replay:
-        """A game by its actions [B]: the policy targets are these, by `confidence`, of which the
-        other legal ones share the rest; the values are the exact return to go."""
-        games = self.single
+    def demonstration(self) -> Replay:
+        """The best game: the policy targets are its actions, by `CONFIDENCE`, of which the other
+        legal ones share the rest; the values are the exact return to go."""
+        games, actions = self.single, self.best.actions
+        confidence = CONFIDENCE[self.config.demonstration]
         rows: dict[str, list[Any]] = {
             name: [] for name in ("vector", "ids", "legal", "action", "expected")
         }
@@ -234,7 +241,7 @@ class SelfPlay:
 
         moves = config.moves
         if self.windows is not None:
-            moves = max(moves, -(-len(self.best.decisions) // config.pace))
+            moves = max(moves, -(-len(self.best.decisions) // PACE))
         rows = self._steps(
             games, self.expected, decide, np.tile(temperature, (moves, 1)), stop, end
         )
@@ -359,7 +366,7 @@ class SelfPlay:
                 active,
                 bootstrap,
                 config.discount,
-                config.trace,
+                TRACE,
             )
             left = np.minimum(decisions_left(ended, active), np.iinfo(np.int16).max)
             kept = active.T.reshape(-1)

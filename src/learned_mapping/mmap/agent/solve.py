@@ -77,7 +77,7 @@ def solve(
         "own_return": agent.own_return,
         "recent_return": agent.own_return if agent.recent_return is None else agent.recent_return,
         "best_found": max(
-            value for value in (agent.best_found, agent.rounds.found) if value is not None
+            value for value in (agent.play.best.value, agent.rounds.found) if value is not None
         ),
         "updates": float(agent.learner.updates),
         "rounds": float(agent.rounds.number + 1),
@@ -86,7 +86,7 @@ def solve(
         "compile_s": compile_s,
         "evaluation_s": agent.evaluation_s,
     }
-    actions = agent.best_actions
+    actions = agent.play.best.actions
     if agent.best_whole is not None and not config.priced:
         actions = agent.best_whole.actions
     elif evaluate and not config.priced:

@@ -10,7 +10,12 @@ from learned_mapping_builders.zoo.examples import array
 
 E = array(64, 128)
 RULES: dict = {}
-for n in "exp exp2 expm1 log log1p tanh tan sin cos sinh cosh asin acos atan asinh acosh atanh logistic erf erfc erf_inv sqrt rsqrt cbrt lgamma digamma bessel_i0e bessel_i1e neg sign abs floor ceil round square is_finite".split():
+SMOOTH = """
+exp exp2 expm1 log log1p tanh tan sin cos sinh cosh asin acos atan asinh acosh atanh
+logistic erf erfc erf_inv sqrt rsqrt cbrt lgamma digamma bessel_i0e bessel_i1e neg sign
+abs floor ceil round square is_finite
+"""
+for n in SMOOTH.split():
     RULES[n] = (getattr(lax, n), [E])
 for n in "add sub mul div rem max min pow atan2 nextafter".split():
     RULES[n] = (getattr(lax, n), [E, E])
