@@ -13,12 +13,12 @@ from learned_mapping.mcm.agent.config import agent_config
 from learned_mapping.mcm.agent.ppo import make_policy, new_learned
 from learned_mapping.mcm.agent.ppo import run as learn
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.rules.fold import fold_cheap_sources
 from learned_mapping.mcm.searches.moves import move_arrays, pushes, single_moves
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
+from learned_mapping.mcm.task import Task
 from learned_mapping.programs.synthetic import random_graph
 from learned_mapping_companion.datasets.registry import builder
 

@@ -28,8 +28,8 @@ from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.partition import Partition, make_partition
+from learned_mapping.mcm.task import Task
 from learned_mapping.mmap import env as mmap_env
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
 from learned_mapping.mmap.rules.play import Game

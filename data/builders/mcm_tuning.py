@@ -26,11 +26,12 @@ from learned_mapping.mcm.agent.ppo import make_policy, new_learned
 from learned_mapping.mcm.agent.ppo import run as learn
 from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.methods import BALANCED, Budget, Task
+from learned_mapping.mcm.methods import BALANCED, Budget
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.searches import stochastic
 from learned_mapping.mcm.searches.even_cut import SPREAD, Start, near_balanced
 from learned_mapping.mcm.searches.stochastic import AnnealingParameters, BalancedParameters
+from learned_mapping.mcm.task import Task
 from learned_mapping_companion.mcm.graphs import chips, load_graph, names
 
 from .training.command import say, write_tuning

@@ -34,9 +34,9 @@ from learned_mapping.mcm.bounds.optimum import lower_bound
 from learned_mapping.mcm.draw import picture as draw_partition
 from learned_mapping.mcm.env import Domains, PartitionEnv
 from learned_mapping.mcm.methods import PROBLEM as PARTITIONING
-from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.partition import Partition, make_partition
 from learned_mapping.mcm.searches.moves import POWER
+from learned_mapping.mcm.task import Task
 from learned_mapping.mmap import bench
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.draw import picture as draw_mapping

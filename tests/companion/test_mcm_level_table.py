@@ -25,17 +25,21 @@ def cells(page):
 
 
 def test_each_number_is_in_its_place():
-    """Would catch cells of another level or method, minutes of the wrong row, and a level not
-    reached shown as one."""
+    """Would catch cells of another level or method, minutes of the wrong row, a level not reached
+    shown as one, and a column of dashes in the place of a word."""
     ours = [
         row("random", "2.55", 40.0),
         row("random", "2.60", None),
+        row("rl", "2.55", None),
         row("random", "2.55", 18.0, "minutes"),
     ]
     paper = [row("random", "2.55", 447), row("sa", "2.60", 576), row("random", "2.60", None)]
-    actual = cells(level_table({"rows": ours, "paper": paper}, "t", paper_seconds_a_sample=30.0))
+    page = level_table({"rows": ours, "paper": paper}, "t", paper_seconds_a_sample=30.0)
+    assert "<caption>t; ours reach none of 2.60</caption>" in page
+    actual = cells(page)
     assert actual["random"][0].split() == ["40,", "18.0", "min", "paper", "447,", "223.5", "min"]
-    assert actual["random"][1].split() == ["–", "paper", "–"]
+    assert actual["random"][1].split() == ["paper", "–"]
+    assert [cell.strip() for cell in actual["rl"]] == ["–", ""]
     assert actual["sa"][0] == "" and actual["sa"][1].split() == ["paper", "576,", "288.0", "min"]
 
 

@@ -15,11 +15,12 @@ from learned_mapping.hardware.chip_package import ChipModel, ChipPackage, chip_m
 from learned_mapping.hardware.fitting import DoesNotFitError
 from learned_mapping.mcm.bounds import room
 from learned_mapping.mcm.bounds.optimum import ideals_of, least_memory, lower_bound
-from learned_mapping.mcm.methods import METHODS, Task, all_methods
+from learned_mapping.mcm.methods import METHODS, all_methods
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import obeys_chain_rule
 from learned_mapping.mcm.rules.cp_sat import fastest_partition
+from learned_mapping.mcm.task import Task
 from learned_mapping.mcm.validate import validate
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 

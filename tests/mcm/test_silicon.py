@@ -17,7 +17,6 @@ from learned_mapping.hardware.chip_package import (
     op_classes,
 )
 from learned_mapping.hardware.silicon import Silicon, SiliconModel, SiliconParameters
-from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays
 from learned_mapping.mcm.rules.constraints import is_valid
@@ -28,6 +27,7 @@ from learned_mapping.mcm.searches.even_cut import (
     random_order,
 )
 from learned_mapping.mcm.searches.stochastic import annealing, random_search
+from learned_mapping.mcm.task import Task
 from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.programs.graph import late_order
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph

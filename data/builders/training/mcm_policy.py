@@ -18,8 +18,9 @@ from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.agent.checkpoints import save_policy
 from learned_mapping.mcm.agent.config import SIZES, agent_config
 from learned_mapping.mcm.env import PartitionEnv
-from learned_mapping.mcm.methods import MOVES, POLICIES, Task
+from learned_mapping.mcm.methods import MOVES, POLICIES
 from learned_mapping.mcm.searches.even_cut import Start
+from learned_mapping.mcm.task import Task
 from learned_mapping_companion.mcm import graphs
 
 from .command import go_on, say

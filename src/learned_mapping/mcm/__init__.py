@@ -20,8 +20,9 @@ from learned_mapping.mcm.validate import validate
 if TYPE_CHECKING:
     from learned_mapping.hardware.chip_package import ChipPackage
     from learned_mapping.mcm import env
-    from learned_mapping.mcm.methods import METHODS, PROBLEM, Task, solve
+    from learned_mapping.mcm.methods import METHODS, PROBLEM, solve
     from learned_mapping.mcm.partition import Partition
+    from learned_mapping.mcm.task import Task
 
 __all__ = ["METHODS", "PROBLEM", "ChipPackage", "Partition", "Task", "env", "solve", "validate"]
 
@@ -31,11 +32,11 @@ __getattr__, __dir__ = lazily(
     solve="methods",
     METHODS="methods",
     PROBLEM="methods",
-    ChipPackage="methods",
+    ChipPackage="task",
     ConstraintSolver="repair.solver",
     EXAMPLE_PACKAGE="rules.constraints",
     Partition="partition",
-    Task="methods",
+    Task="task",
     example_graph="rules.constraints",
     fix_repair="repair.solver",
     fix_trace="repair.solver",

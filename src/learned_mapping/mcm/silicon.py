@@ -15,11 +15,12 @@ from learned_mapping.hardware.silicon import (
     SiliconParameters,
     silicon_package,
 )
-from learned_mapping.mcm.methods import ENGINE, Partitioning, Task, all_methods, ruled, searched
+from learned_mapping.mcm.methods import Partitioning, all_methods, ruled, searched
 from learned_mapping.mcm.partition import Partition
 from learned_mapping.mcm.rules.constraints import group_pairs
 from learned_mapping.mcm.searches.even_cut import balanced_search, balanced_start, class_search
 from learned_mapping.mcm.searches.learned_times import learned_times
+from learned_mapping.mcm.task import ENGINE, Task
 from learned_mapping.mcm.validate import validate_on_silicon
 from learned_mapping.problem import EXACT, OURS, RULE, Method
 from learned_mapping.programs.graph import ComputationGraph

@@ -37,11 +37,7 @@ def picture(program: Program) -> Figure:
     axes.axhline(
         program.fast_bytes / scale, color=INK, linestyle="--", linewidth=1.2, label="fast memory"
     )
-    axes.set_xlim(0, program.num_instructions)
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    if high < 2 * low:  # all of one size
-        axes.set_ylim(low / 2, high * 2)
+    axes.set(xlim=(0, program.num_instructions), ylim=0)
     axes.set(
         xlabel="logical time (instruction)", ylabel=f"bytes ({unit})", title=written(program.name)
     )

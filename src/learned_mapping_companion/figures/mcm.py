@@ -83,10 +83,12 @@ def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words:
     """A line per row with a curve, against partitions tried, and a level for each row without whose
     method has one.
 
-    Learners are solid, searches dashed, with a dot between where they begin balanced, rules dotted.
+    Learners are solid, searches dashed, with a dot between where they begin balanced, rules dotted,
+    with their names on them, where fewer curves are, or in the legend.
     The legend has the order of the ends, column by column.
     """
     figure, axes = new_figure(width=PHONE_INCHES, height=2.9 + 0.09 * len(rows))
+    drawn = [row["curve"]["y"] for row in rows if "curve" in row]
     for row in rows:
         colour = method_colour(row["method"])
         if "curve" in row:
@@ -102,11 +104,19 @@ def _sample_curves(rows: Rows, levels: Mapping[str, Mapping[str, Any]], **words:
                 row["curve"]["x"], row["curve"]["y"], style, color=colour, label=row["method"]
             )
         elif row["method"] in levels:
-            axes.axhline(
-                row["value"], label=row["method"], **({"color": colour} | levels[row["method"]])
-            )
+            look = {"color": colour} | levels[row["method"]]
+            axes.axhline(row["value"], **look)
+            if "label" not in look:
+                gaps = np.abs([[y[0] - row["value"], y[-1] - row["value"]] for y in drawn])
+                left = gaps[:, 0].min() > gaps[:, 1].min()
+                axes.annotate(
+                    row["method"], (0.01 if left else 0.99, row["value"]), (0, 2),
+                    textcoords="offset points", xycoords=("axes fraction", "data"),
+                    ha="left" if left else "right", fontsize=7.5,
+                )  # fmt: skip
     axes.set(xscale="log", xlabel="partitions tried", **words)
-    lines = sorted(axes.get_lines(), key=lambda line: -line.get_ydata()[-1])
+    lines = [line for line in axes.get_lines() if not line.get_label().startswith("_")]
+    lines.sort(key=lambda line: -line.get_ydata()[-1])
     figure.legend(handles=lines, loc="outside lower center", ncols=2)
     return figure
 
@@ -118,10 +128,10 @@ def search_curves(result: Mapping[str, Any], instance: str) -> Figure:
         for row in result["rows"]
         if row["metric"] == "throughput" and row["instance"] == instance
     ]
-    levels = {row["method"]: {"linewidth": 1.3, "linestyle": ":"} for row in rows}
-    levels["optimum"] = {"linewidth": 1.3, "linestyle": "-."}
-    # it may lie under the optimum's
-    levels["greedy-careful"] = {"linewidth": 4.0, "linestyle": ":"}
+    names = {row["method"] for row in rows} | {"optimum", "greedy-careful"}
+    levels = {name: {"linewidth": 1.3, "linestyle": ":", "label": name} for name in names}
+    levels["optimum"]["linestyle"] = "-."
+    levels["greedy-careful"]["linewidth"] = 4.0  # it may lie under the optimum's
     return _sample_curves(rows, levels, ylabel="results per second", ylim=(0, None), title=instance)
 
 
@@ -222,6 +232,23 @@ def method_bars(
     axes.axvline(1, color=INK, linewidth=1, linestyle="--")
     axes.set(xlabel=x_label, xlim=(0, 1.18 * max(1.06, *(row["high"] for row in rows))))
     charts.name_rows(axes, [called.format(**row) for row in rows])
+    return figure
+
+
+def by_cards(counts: Sequence[int], parts: Sequence[Any], single: Sequence[Any]) -> Figure:
+    """Answers for so many cards: results per second of whole copies and of the best partition, and
+    the time of one run that is split."""
+    alone_s = single[0].result.metrics["makespan_s"]
+    figure, (left, right) = new_figure(1, 2, height=2.8)
+    left.plot(counts, [count / alone_s for count in counts], label="whole copies")
+    left.plot(counts, [a.result.metrics["throughput"] for a in parts], label="one partition")
+    right.plot(counts, [1e3 * alone_s] * len(counts), label="one card")
+    right.plot(counts, [1e3 * a.result.metrics["makespan_s"] for a in single], label="split")
+    right.plot(counts, [1e3 * a.bound for a in single], "k:", label="nothing below")
+    left.set(xlabel="cards", ylabel="results per second", ylim=0)
+    right.set(xlabel="cards", ylabel="one run, ms", ylim=0)
+    left.legend()
+    right.legend()
     return figure
 
 

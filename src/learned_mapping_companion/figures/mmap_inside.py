@@ -109,13 +109,16 @@ def value_errors(rows: Rows) -> Figure:
     return figure
 
 
+FIRST_GAMES = 20  # Of one training: before, a point is of a handful of games.
+
+
 def dead_ends(rows: Rows) -> Figure:
     """The agent's training where there are dead ends: those of a game, and the mean return, over
     the games played; with Drop-backup, or as a label says without."""
     labels = {"dead_ends": "dead ends a game", "mean_return": "mean return"}
     figure, panels = _trainings(rows, labels, 2.6, "games")
     for axes in panels:
-        axes.set_xscale("log")
+        axes.set(xscale="log", xlim=(FIRST_GAMES, None))
     return figure
 
 

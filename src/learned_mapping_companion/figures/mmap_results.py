@@ -143,50 +143,33 @@ def drop_backup(rows: Rows) -> Figure:
 def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
     """Paper 1's Figure 10: a line per program, fastest first: a method's bar from 1 on, pale where
     everything in slow memory is faster than the compiler's mapping too, and another's ring; the two
-    of `leading_pair`, where none are named. Narrow enough for a phone."""
+    of `leading_pair`, where none are named. The faster half is on the left."""
     by_method = {
         (row["method"], row["instance"]): row for row in rows if row["metric"] == "speedup"
     }
     method, other = methods or leading_pair({"rows": rows})
     shown = [row for (name, _), row in by_method.items() if name == method]
     shown.sort(key=lambda row: (-row["value"], row["instance"]))
-    names = [row["instance"] for row in shown]
-    figure, axes = new_figure(width=PHONE_INCHES, height=1.2 + 1.1 * ROW_INCHES * len(names))
-    easy = {name for name in names if by_method.get(("hbm", name), {"value": 0.0})["value"] > 1.0}
-    for pale in (False, True):
-        places = [i for i, name in enumerate(names) if (name in easy) == pale]
-        look = {"color": method_colour(method), "alpha": 0.4 if pale else 1.0}
-        label = "where no mapping at all is faster too" if pale else method
-        (
-            bars(axes, places, [shown[i] for i in places], 0.7, start=1.0, label=label, **look)
-            if places
-            else None
-        )
-    values = [
-        by_method[other, name]["value"] if (other, name) in by_method else np.nan for name in names
-    ]
-    look = {
-        "marker": "o",
-        "s": 14,
-        "facecolor": "white",
-        "edgecolor": method_colour(other),
-        "zorder": 3,
+    easy = {
+        name for (known, name), row in by_method.items() if known == "hbm" and row["value"] > 1.0
     }
-    axes.scatter(values, range(len(names)), **look, label=other)
-    axes.axvline(1.0, color=INK, linewidth=1.0)
-    axes.set(ylim=(len(names) - 0.4, -0.6), yticks=[])
-    for place, row in enumerate(shown):  # beside the line of 1, where the bar is not
-        left = row["value"] >= 1.0
-        look = {
-            "ha": "right" if left else "left",
-            "va": "center",
-            "textcoords": "offset points",
-            "fontsize": 8,
-        }
-        axes.annotate(row["instance"], (1.0, place), (-5 if left else 5, -0.5), **look)
-    axes.spines["left"].set_visible(False)
-    axes.set_xlabel("speedup over the compiler's mapping")
-    return charts.finish(figure, ncols=1)
+    half = -(-len(shown) // 2)
+    figure, panels = charts.new_panels(2, height=1.2 + 1.1 * ROW_INCHES * half, sharex=True)
+    for axes, here in zip(panels, (shown[:half], shown[half:])):
+        names = [row["instance"] for row in here]
+        for pale in (False, True):
+            places = [i for i, name in enumerate(names) if (name in easy) == pale]
+            look = {"color": method_colour(method), "alpha": 0.4 if pale else 1.0}
+            label = "where no mapping at all is faster too" if pale else method
+            if places:
+                bars(axes, places, [here[i] for i in places], 0.7, start=1.0, label=label, **look)
+        rings = [by_method.get((other, name), {"value": np.nan})["value"] for name in names]
+        look = {"facecolor": "white", "edgecolor": method_colour(other), "zorder": 3}
+        axes.scatter(rings, range(len(names)), s=14, marker="o", label=other, **look)
+        axes.axvline(1.0, color=INK, linewidth=1.0)
+        name_rows(axes, names, small=True)
+        axes.tick_params(axis="y", labelsize=7.5)
+    return charts.finish(figure, "speedup over the compiler's mapping", ncols=3)
 
 
 def return_against_latency(rows: Rows) -> Figure:

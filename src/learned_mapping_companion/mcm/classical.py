@@ -11,12 +11,13 @@ import numpy as np
 from learned_mapping.hardware.chip_package import MIB, ChipModel, ChipPackage
 from learned_mapping.mcm.agent.config import REWARDS, agent_config
 from learned_mapping.mcm.bounds.optimum import lower_bound
-from learned_mapping.mcm.methods import Task, solve
+from learned_mapping.mcm.methods import solve
 from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules import constraints
 from learned_mapping.mcm.rules.constraints import EXAMPLE_PACKAGE, example_graph
 from learned_mapping.mcm.searches.greedy import careful_greedy
+from learned_mapping.mcm.task import Task
 from learned_mapping.mcm.validate import validate
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.mcm.graphs import load_graph

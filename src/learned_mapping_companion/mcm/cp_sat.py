@@ -11,10 +11,11 @@ import numpy as np
 
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.bounds.optimum import optimum
-from learned_mapping.mcm.methods import ENGINE, NEAREST, Task, solve
+from learned_mapping.mcm.methods import solve
 from learned_mapping.mcm.repair.cp_sat import cp_sat_batch
 from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import example_graph
+from learned_mapping.mcm.task import ENGINE, NEAREST, Task
 from learned_mapping.mcm.validate import validate
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.mcm.graphs import load_graph

@@ -7,8 +7,8 @@ import numpy as np
 
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.mcm.bounds.optimum import optimum
-from learned_mapping.mcm.methods import Task
 from learned_mapping.mcm.rules.cp_sat import fastest_partition
+from learned_mapping.mcm.task import Task
 from learned_mapping.mcm.validate import validate
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.datasets.registry import stored_manifest

@@ -9,9 +9,10 @@ from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipPackage
 from learned_mapping.hardware.silicon import silicon_package
 from learned_mapping.mcm.agent.config import AgentConfig
-from learned_mapping.mcm.methods import PROBLEM, Task
+from learned_mapping.mcm.methods import PROBLEM
 from learned_mapping.mcm.searches.greedy import naive_greedy
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
+from learned_mapping.mcm.task import Task
 from learned_mapping.mcm.validate import validate, validate_on_silicon
 from learned_mapping.problem import Method, warm_up
 from learned_mapping_companion.mcm.graphs import chips, load_graph

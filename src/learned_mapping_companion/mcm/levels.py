@@ -121,16 +121,19 @@ def level_table(
     paper_seconds_a_sample: float | None = None,
 ) -> Html:
     """Samples to every level by method, or to those of `levels`; a dash is a level not reached, an
-    empty cell one that was not tried. Rows ``minutes`` stand beside the samples; the paper's become
-    minutes by `paper_seconds_a_sample`."""
+    empty cell one that was not tried, or the paper's alone. Rows ``minutes`` stand beside the
+    samples; the paper's become minutes by `paper_seconds_a_sample`."""
     ours = _by_method_and_level(results.select(result, metric="samples"))
     minutes = _by_method_and_level(results.select(result, metric="minutes"))
     paper = _by_method_and_level(results.select(result, "paper", metric="samples"))
     keys = [key for key in dict.fromkeys((*ours, *paper)) if levels is None or key[1] in levels]
     down, across = (list(dict.fromkeys(key[place] for key in keys)) for place in (0, 1))
+    reached_by = {key[1] for key in keys if ours.get(key) is not None}
+    missed = [level for level in across if level not in reached_by]
     cells = {}
     for key in keys:
-        lines = [_amount(ours[key], minutes.get(key))] if key in ours else []
+        known = key in ours and key[1] not in missed
+        lines = [_amount(ours[key], minutes.get(key))] if known else []
         if key in paper:
             count = paper[key]
             took = (
@@ -140,6 +143,8 @@ def level_table(
             )
             lines.append(f'<span class="lm-paper">paper {_amount(count, took)}</span>')
         cells[key] = Html("<br>".join(lines))
+    if missed:
+        caption += f"; ours reach none of {', '.join(missed)}"
     return grid(caption, down, across, cells, key=True)
 
 

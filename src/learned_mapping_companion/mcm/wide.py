@@ -12,10 +12,11 @@ import numpy as np
 
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.chip_package import ChipPackage
-from learned_mapping.mcm.methods import PROBLEM, Task
+from learned_mapping.mcm.methods import PROBLEM
 from learned_mapping.mcm.rules.cp_sat import fastest_partition
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.silicon import EXTRA_METHODS
+from learned_mapping.mcm.task import Task
 from learned_mapping.mcm.validate import validate
 from learned_mapping.problem import warm_up
 from learned_mapping_companion.artifact import Run

@@ -54,6 +54,21 @@ COMPARED = (
     *NETWORKS,
 )
 """Methods that learn and those they have to beat, in the order of the page on the learner."""
+DRAWN = (
+    "brkga",
+    "brkga-tuned",
+    "local-search",
+    "spectral-law",
+    "spectral-local-search",
+    "idrs",
+    "regal-average",
+    "regal",
+    "regal-cloned-average",
+    "regal-cloned",
+    "gas",
+    "regal-imitation",
+)
+"""Of these, what the page's figure shows; its table has all."""
 TESTED = (
     *COMPARED[:8],
     "regal-untrained",

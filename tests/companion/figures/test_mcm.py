@@ -120,6 +120,22 @@ def test_result_figures_show_what_the_rows_say():
     }
 
 
+def test_rules_are_named_on_their_lines_where_fewer_curves_are():
+    """Catches three dotted lines that only a legend tells apart, and a name between the curves'
+    ends."""
+    curve = {"x": [1, 10], "y": [0.5, 1.75], "x_unit": "samples"}
+    rows = [row("sa", "improvement", 1.75, curve=curve)]
+    rows += [row("optimum", "improvement", 1.8), row("greedy-naive", "improvement", 0.6)]
+    rules = ("optimum", "greedy-naive")
+    (axes,) = figures.curves({"rows": rows}, "improvement", "over", rules=rules).axes
+    assert [(t.get_text(), t.get_ha()) for t in axes.texts] == [
+        ("optimum", "left"),
+        ("greedy-naive", "right"),
+    ]
+    (legend,) = axes.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["sa"]
+
+
 def row(method, metric, value, **more):
     return {"instance": "bert", "method": method, "metric": metric, "value": value, "n": 1, **more}
 

@@ -252,6 +252,7 @@ class _Builder:
         self.donations: list[tuple[tuple[int, ...], tuple[int | None, ...]]] = []
         self.unknown: dict[str, tuple[str, ...]] = {}
         self.texts: dict[int, Any] = {}  # value -> the number in the program's text that it is
+        self.counters: set[int] = set()  # of loops, a device's own number, and what is made of them
         self.arrays: dict[int, Atom | None] = {}  # an array that is closed over -> its value
         self.shards = 1  # of the maps that are being walked
         self.in_jit = False
@@ -260,7 +261,7 @@ class _Builder:
         self, arguments: list[int], argument_leaves: list[list[int]], results: Sequence[Atom | None]
     ) -> Dataflow:
         """The dataflow as laid out, as far as some result or effect depends on it."""
-        outputs = [v if isinstance(v, int) else None for v in results]
+        outputs = [v if isinstance(v, int) and v not in self.counters else None for v in results]
         needed, kept = {v for v in outputs if v is not None}, []
         for operation in reversed(self.operations):
             if operation.effect or needed.intersection(operation.outputs):
@@ -300,6 +301,12 @@ class _Builder:
         self.constants.append(self.value(aval, name))
         return self.constants[-1]
 
+    def counter(self, aval: Any) -> int:
+        """The number of a round or of a device: no operation makes it, and index arithmetic with it
+        is none either."""
+        self.counters.add(self.value(aval, "counter"))
+        return len(self.values) - 1
+
     def cell(self, value: Atom | None, aval: Any) -> Cell:
         self.cells.append(value)
         self.cell_avals.append(aval)
@@ -318,6 +325,12 @@ class _Builder:
     ) -> list[int]:
         """Appends one operation, of this many FLOP where they are counted elsewhere; returns its
         outputs."""
+        read_of = {atom for atom in inputs if isinstance(atom, int | Cell)}
+        indices = read_of & self.counters
+        if kind == "axis_index" or (indices and indices == read_of and not effect):
+            if len(out_avals) == 1 and not out_avals[0].shape:
+                return [self.counter(out_avals[0])]
+        inputs = [None if isinstance(atom, int) and atom in indices else atom for atom in inputs]
         if kind in SPELLED:
             written = SPELLED[kind](
                 partial(self.write, scope), inputs, list(in_avals), list(out_avals), params
@@ -527,7 +540,7 @@ class _Builder:
         first = params["cond_nconsts"]
         second = first + params["body_nconsts"]
         tested, fixed, carry = inputs[:first], inputs[first:second], inputs[second:]
-        count = trip_count(equation, [self.number(atom) for atom in inputs])
+        count, place = trip_count(equation, [self.number(atom) for atom in inputs])
         if count is None:
             raise InputError(
                 self.name,
@@ -535,7 +548,9 @@ class _Builder:
                 "a loop whose trip count depends on data cannot be laid out as a graph: use"
                 " jax.lax.scan, or jax.lax.fori_loop with Python integers as bounds",
             )
+        counter = equation.outvars[place].aval
         for step in self.rounds(where, count):
+            carry[place] = self.counter(counter)
             self.call(params["cond_jaxpr"], [*tested, *carry], f"{where}.{step}/condition")
             carry = self.call(params["body_jaxpr"], [*fixed, *carry], f"{where}.{step}")
         return carry
@@ -672,6 +687,6 @@ def work_of_equation(equation: Any) -> tuple[float, tuple[str, ...]]:
     if kind == "scan":
         return flop * int(params["length"]), unknown
     if kind == "while":
-        count = trip_count(equation)
+        count, _ = trip_count(equation)
         return (flop, (*unknown, kind)) if count is None else (flop * count, unknown)
     return flop, unknown

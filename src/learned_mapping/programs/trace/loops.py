@@ -51,10 +51,11 @@ def in_blocks(params: Mapping[str, Any]) -> Callable:
     return run
 
 
-def trip_count(equation: Any, numbers: Sequence[Any] | None = None) -> int | None:
-    """The most times that a `while` runs: where its condition, or a part of it joined by *and*,
-    compares a counter with a number, and its body adds a number to it. `numbers` are the operands'
-    values where the program's text has them, by default those that stand in the equation itself."""
+def trip_count(equation: Any, numbers: Sequence[Any] | None = None) -> tuple[int | None, int]:
+    """The most times that a `while` runs, and the place of its counter: where its condition, or a
+    part of it joined by *and*, compares a counter with a number, and its body adds a number to it.
+    `numbers` are the operands' values where the program's text has them, by default those that
+    stand in the equation itself."""
     if numbers is None:
         numbers = [v.val if isinstance(v, jex.Literal) else None for v in equation.invars]
     params = equation.params
@@ -86,12 +87,9 @@ def trip_count(equation: Any, numbers: Sequence[Any] | None = None) -> int | Non
                     step = _step(
                         body, fixed + place, body.outvars[place], numbers[first : first + fixed]
                     )
-                    counts.append(
-                        rounds_within(
-                            sense, float(limit) - float(numbers[first + fixed + place]), step
-                        )
-                    )
-    return min((count for count in counts if count is not None), default=None)
+                    gap = float(limit) - float(numbers[first + fixed + place])
+                    counts.append((rounds_within(sense, gap, step), place))
+    return min((pair for pair in counts if pair[0] is not None), default=(None, 0))
 
 
 def rounds_within(sense: str, gap: float, step: float) -> int | None:

@@ -660,6 +660,7 @@ class Reader:
                 self.numbers.pop(argument, None)
                 if number is not None:
                     self.numbers[argument] = number
+            carry[counter] = self.builder.counter(self.aval(op.results[counter]))
             inner = known | dict(zip(body.arguments, carry))
             inside = Scope(f"{where}.{turn}", scope.depth + 1)
             after = self.walk(body, inner, inside)

@@ -234,7 +234,7 @@ class _Marks:
         kind, params = equation.primitive.name, equation.params
         every, mark = [times > 0] * len(equation.invars), ""
         if kind in ("scan", "while"):
-            rounds = trip_count(equation) or 1 if kind == "while" else 1
+            rounds = trip_count(equation)[0] or 1 if kind == "while" else 1
             if kind == "scan":
                 rounds = max(int(params["length"]) // int(params["unroll"]), 1)
             carried = len(used) if kind == "while" else params["num_carry"]
