@@ -304,8 +304,16 @@ class _Builder:
     def counter(self, aval: Any) -> int:
         """The number of a round or of a device: no operation makes it, and index arithmetic with it
         is none either."""
+        self.expect_room("")
         self.counters.add(self.value(aval, "counter"))
         return len(self.values) - 1
+
+    def expect_room(self, scope: str) -> None:
+        """Raises `InputError` where loops within loops have no end in sight."""
+        if len(self.operations) + len(self.counters) >= MAX_OPERATIONS:
+            raise InputError(
+                self.name, scope, f"its loops make more than {MAX_OPERATIONS:,} operations"
+            )
 
     def cell(self, value: Atom | None, aval: Any) -> Cell:
         self.cells.append(value)
@@ -337,10 +345,7 @@ class _Builder:
             )
             if written:
                 return written
-        if len(self.operations) >= MAX_OPERATIONS:
-            raise InputError(
-                self.name, scope, f"its loops make more than {MAX_OPERATIONS:,} operations"
-            )
+        self.expect_room(scope)
         name = self.distinct(f"{scope}/{kind}" if scope else kind)
         outputs = [
             self.value(a, name if len(out_avals) == 1 else f"{name}:{i}")
