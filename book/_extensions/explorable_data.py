@@ -172,7 +172,7 @@ def watched_agent(program: Any, games: int) -> dict[str, Any]:
     game, moves = Games(program, 1), []
     while not game.over[0]:
         weights, tree = jax.device_get(
-            search(agent.learner.average, game.vector, game.ids, game.legal)
+            search(agent.learner.parameters, game.vector, game.ids, game.legal)
         )
         allowed = np.where(game.legal[0], weights[0], -1.0)
         action = int(np.argmax(allowed))

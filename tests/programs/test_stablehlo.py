@@ -45,6 +45,49 @@ def lowered(function, args, parameters=()):
     return jax.jit(function, keep_unused=True).lower(*args), positions
 
 
+def over_shards(x):
+    mesh = jax.sharding.AbstractMesh((4,), ("d",))
+    spec = jax.sharding.PartitionSpec("d")
+    each = lambda part: part * jax.lax.axis_index("d")  # noqa: E731
+    return jax.shard_map(each, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)(x)
+
+
+COUNTED = {
+    "reverse": (
+        lambda x: jax.lax.scan(lambda c, a: (c * 0.9 + a, c), jnp.zeros(8), x, reverse=True),
+        6 * (8 + 8),
+    ),
+    "dictionary": (
+        lambda x: jax.lax.scan(
+            lambda c, a: ({"h": c["h"] + a["x"], "n": c["n"] + 1}, {"o": c["h"] * 2}),
+            {"h": jnp.zeros(8), "n": 0},
+            {"x": x},
+        ),
+        6 * (8 + 8 + 1),
+    ),
+    "while": (
+        lambda x: jax.lax.while_loop(
+            lambda s: s[0] < 6, lambda s: (s[0] + 2, s[1] * (s[0] * 3)), (0, x[0])
+        )[1],
+        3 * 8,
+    ),
+    "shards": (over_shards, 6 * 8),
+}
+"""A function of an array of 6 by 8, and FLOP by hand: of a round, of all shards."""
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_counter_of_a_loop_or_of_devices_is_no_work(name, tmp_path, here):
+    """Catches index arithmetic that one door counts and another does not: of a scan that runs
+    backwards, of a loop's own counter, of a device's own number."""
+    function, flop = COUNTED[name]
+    shape = array(8, 6) if name == "shards" else array(6, 8)
+    module = jax.jit(function).trace(shape).lower(lowering_platforms=("cpu",))
+    (tmp_path / "m.mlir").write_text(module.as_text())
+    read, traced = read_model(tmp_path / "m.mlir"), trace(function, shape)
+    assert read.op_flop.sum() == traced.op_flop.sum() == flop
+
+
 MODELS = {
     "lenet_inference": {},
     "squeezenet_inference": {},

@@ -154,9 +154,9 @@ def test_loops_within_loops_have_a_limit_together(monkeypatch):
     monkeypatch.setattr("learned_mapping.programs.trace.dataflow.MAX_OPERATIONS", 500)
     with pytest.raises(InputError, match="make more than 500 operations"):
         trace(lambda x: counted(20, lambda y: counted(20, jnp.sin, y), x), array(4))
-    with pytest.raises(InputError, match="above the limit of 1000"):
+    with pytest.raises(InputError, match="above the limit of 300"):
         trace(
-            lambda x: counted(20, lambda y: counted(20, jnp.sin, y), x), array(4), unroll_limit=1000
+            lambda x: counted(20, lambda y: counted(20, jnp.sin, y), x), array(4), unroll_limit=300
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
@@ -205,8 +206,9 @@ def _edits(description: str, parameters: EditParameters) -> Method:
 
 
 def _playing(program: Program, rng: np.random.Generator) -> None:
-    """Compiles what games are played with; of networks the run does so itself, and its budget does
-    not count that."""
+    """Compiles what games are played with and imports the agent; of networks the run compiles what
+    it needs itself, and its budget does not count that."""
+    import_module("learned_mapping.mmap.agent.solve")
     played(random_play)(toy_program(), rng, Budget(samples=2))
 
 

@@ -145,7 +145,9 @@ def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
     everything in slow memory is faster than the compiler's mapping too, and another's ring; the two
     of `leading_pair`, where none are named. The faster half is on the left."""
     by_method = {
-        (row["method"], row["instance"]): row for row in rows if row["metric"] == "speedup"
+        (row["method"], row["instance"]): row
+        for row in rows
+        if row["metric"] == "speedup" and row["instance"] != "all"
     }
     method, other = methods or leading_pair({"rows": rows})
     shown = [row for (name, _), row in by_method.items() if name == method]

@@ -82,7 +82,7 @@ def unroll(agent: MMapAgent, along: Along, steps: int) -> list[dict[str, Any]]:
 
     imagined = np.asarray(
         imagine(
-            agent.learner.average,
+            agent.learner.parameters,
             batch.vector.astype(np.float32),
             batch.ids,
             batch.action.astype(np.int32),
@@ -133,7 +133,7 @@ def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
         rows = along.rows[first : first + BATCH]
         padded = np.resize(rows, BATCH)
         q, logit = imagine(
-            agent.learner.average,
+            agent.learner.parameters,
             fields["vector"][padded].astype(np.float32),
             fields["ids"][padded],
         )
@@ -196,7 +196,7 @@ def searched(agent: MMapAgent, along: Along) -> dict[str, Any]:
     search = make_search(networks, dataclasses.replace(agent.config, frozen=False))
     seen = (fields["vector"][rows].astype(np.float32), fields["ids"][rows], fields["legal"][rows])
     several = seen[2].sum(axis=1) > 2
-    output, logits = search(agent.learner.average, *seen, jax.random.key(agent.seed))
+    output, logits = search(agent.learner.parameters, *seen, jax.random.key(agent.seed))
     head = np.asarray(jax.nn.softmax(logits))
     change = np.abs(np.asarray(output.action_weights) - head).sum(axis=1) + several
     i = int(np.argmax(change))
@@ -240,7 +240,7 @@ def played(
 ) -> tuple[dict[str, list[float]], np.ndarray]:
     """Returns of whole games by one network, ``count`` each by the search, the search with `MORE`
     simulations and the policy head alone; and the actions [B] of a game of the last."""
-    returns, parameters = {}, agent.learner.average
+    returns, parameters = {}, agent.learner.parameters
     for name, simulations in (("search", agent.config.simulations), ("more", MORE), ("head", 0)):
         decide = make_decide(
             agent.networks, dataclasses.replace(agent.config, simulations=simulations)

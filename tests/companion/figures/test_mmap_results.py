@@ -39,6 +39,18 @@ def test_bars_start_at_one_and_the_fastest_is_on_top():
     assert svg_text(figure) == svg_text(figures.speedups(rows, methods=METHODS))
 
 
+def test_the_rule_at_prices_is_ahead_on_most_programs_and_the_mean_is_no_program():
+    """Catches a caption that its figure does not bear out, and a row over all drawn as one of the
+    sixty."""
+    rows = results.load("mmap.table3")["rows"]
+    speed = {(r["method"], r["instance"]): r["value"] for r in rows if r["metric"] == "speedup"}
+    names = [name for method, name in speed if method == "muzero" and name != "all"]
+    ahead = sum(speed["priced", name] > speed["muzero", name] for name in names)
+    panels = figures.speedups(rows, methods=("priced", "muzero")).axes
+    drawn = [label.get_text() for axes in panels for label in axes.get_yticklabels()]
+    assert sorted(drawn) == sorted(names) and ahead > 0.75 * len(names) == 45
+
+
 def test_every_game_is_a_dot():
     """Would catch axes that are swapped, cycles drawn as millions of them, and a group in the
     other's row."""

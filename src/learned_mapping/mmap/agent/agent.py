@@ -33,6 +33,9 @@ RECENT = 500
 STAGES = 1.5
 """A whole game is kept as a stage of the training once there are this many times as many as at the
 stage before."""
+CONFIDENCE = {False: 0.8, True: 0.93}
+"""Policy target of the best game's actions; the second where a demonstration is learned by
+heart."""
 CLONED = 400
 """Updates on a demonstration alone, before the first iteration."""
 RENEW = 20
@@ -47,6 +50,7 @@ COMPILED = (
     "network",
     "width",
     "ids",
+    "potential",
     "log_values",
     "learning_rate",
     "priced",
@@ -220,7 +224,8 @@ class MMapAgent:
 
     def _renew_demonstration(self) -> None:
         if self.config.imitation > 0.0 or self.config.demonstration:
-            self.demonstration = self.play.demonstration()
+            confidence = CONFIDENCE[self.config.demonstration]
+            self.demonstration = self.play.demonstration(self.play.best.actions, confidence)
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Self-play and updates; returns a row of the curve, see `_row`, or None where `stop` cut

@@ -69,8 +69,9 @@ class Atoms(NamedTuple):
         return -np.minimum(3.0 * np.abs(positions) / (positions[-1] / 8.0), FAINT)
 
 
-ATOMS, LOG_ATOMS = Atoms(43.0, 81, False), Atoms(2980.0, 101, True)
-"""Of the distributions that values and rewards are, in units; the second with `log_values`."""
+ATOMS, LOG_ATOMS, WIDE_ATOMS = Atoms(43, 81, False), Atoms(2980, 101, True), Atoms(256, 81, False)
+"""Of the distributions that values and rewards are, in units: as it is, with `log_values`, and
+without a `potential`, where values are whole returns."""
 
 
 class Prediction(NamedTuple):
@@ -88,7 +89,8 @@ class Networks:
         self.config, self.counts = config, counts
         self.width = SEEN if config.priced else WIDTH
         """Numbers of the observation that are looked at."""
-        self.atoms = LOG_ATOMS if config.log_values else ATOMS
+        narrow = ATOMS if config.potential else WIDE_ATOMS
+        self.atoms = LOG_ATOMS if config.log_values else narrow
         size, start = (
             paper_network if config.network == PAPER_SIZE else light_network,
             self.atoms.start(),

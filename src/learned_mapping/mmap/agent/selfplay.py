@@ -46,9 +46,6 @@ PACE = 20
 """Iterations that a whole game beside windows takes, where `AgentConfig.moves` would take more."""
 TRACE = 0.95
 """lambda of TD(lambda)."""
-CONFIDENCE = {False: 0.8, True: 0.93}
-"""Policy target of the best game's actions; the second where a demonstration is learned by
-heart."""
 
 
 class WholeGame(NamedTuple):
@@ -152,11 +149,10 @@ class SelfPlay:
             kept = (1.0 - 1.0 / MEMORY) ** len(finished)
             self.to_go = kept * self.to_go + (1.0 - kept) * mean
 
-    def demonstration(self) -> Replay:
-        """The best game: the policy targets are its actions, by `CONFIDENCE`, of which the other
-        legal ones share the rest; the values are the exact return to go."""
-        games, actions = self.single, self.best.actions
-        confidence = CONFIDENCE[self.config.demonstration]
+    def demonstration(self, actions: np.ndarray, confidence: float) -> Replay:
+        """A game by its actions [B]: the policy targets are these, by `confidence`, of which the
+        other legal ones share the rest; the values are the exact return to go."""
+        games = self.single
         rows: dict[str, list[Any]] = {
             name: [] for name in ("vector", "ids", "legal", "action", "expected")
         }
