@@ -291,6 +291,7 @@ def solve(
       InputError: an unknown method, a budget that is not positive, a checkpoint for a method that
         keeps none, or a method of the user's own that returns no solution of this task.
     """
+    # What was asked for.
     chosen = problem.method(method, profile)
     if checkpoint is not None:
         problem.expect_resumable(method, profile)
@@ -317,11 +318,13 @@ def solve(
         asked.limit_samples,
         truth(alone, "alone"),
     )
+    # What the answer is never behind.
     rules = () if alone or chosen.kind in (RULE, EXACT) else problem.rules(task)
     rules = () if method in rules else rules
     with compiling():
         for candidate in (chosen, *map(problem.method, (*rules, *(chosen.then if rules else ())))):
             warm_up(problem, task, candidate)
+    # The clock begins.
     task, rng = problem.begin(task, seed)
     since = Budget(samples=1, cpu=cpu)
     fallbacks = {rule: _by_rule(problem, rule, task, seed, seconds, cpu) for rule in rules}

@@ -226,6 +226,7 @@ def simulate(
     uses.update(
         (what, int(placement[graph.tensor_producer[what]])) for what, target in order if target >= 0
     )
+    # Clocks and memory: weights are there from the start.
     clock = [0.0] * machine.devices
     busy = np.zeros((machine.devices, machine.devices))  # until when, of each link
     arrival: dict[tuple[int, int], float] = {}
@@ -243,6 +244,7 @@ def simulate(
             held[device] -= int(graph.tensor_bytes[tensor])
 
     for step, (what, target) in enumerate(order):
+        # An op waits for its device and for its inputs.
         if target < 0:
             device = int(placement[what])
             start = max([clock[device], *(arrival[tensor, device] for tensor in inputs[what])])
@@ -253,6 +255,7 @@ def simulate(
                 held[device] += int(graph.tensor_bytes[tensor])
             involved = [device]
         else:
+            # A transfer waits for both devices, or for its tensor and its link.
             source = int(placement[graph.tensor_producer[what]])
             link = source, target
             lasts = float(latency[link] + graph.tensor_bytes[what] / speed[link])
@@ -269,6 +272,7 @@ def simulate(
             held[target] += int(graph.tensor_bytes[what])
             involved = [source, target]
         start_s[step], finish_s[step] = start, finish
+        # What was read for the last time is freed after the sample.
         for device in involved:
             peak[device] = max(peak[device], held[device])
             memory[device].append((start, finish, held[device]))

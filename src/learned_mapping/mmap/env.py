@@ -286,6 +286,7 @@ def _evaluate(
 ) -> tuple[Position, jax.Array]:
     """Fills in what each action on the buffer at the cursor would do; returns whether memory may
     have failed."""
+    # What may be done with the buffer at all.
     over = position.cursor == program.num_buffers
     b = jnp.minimum(position.cursor, len(program.size) - 1)
     t, n, size, is_output = (
@@ -304,6 +305,7 @@ def _evaluate(
     may_drop = ~over & ~is_fixed
     tensor_end, in_hbm_from = position.tensor_end[n], position.in_hbm_from[n]
 
+    # Copy: how far it reaches, and an offset for that long.
     moving = may_place & (size > 0)
     far, leftover_s, covered = _transfer(
         position, t, is_output, in_hbm_from, program.demand_s[b], moving
@@ -316,12 +318,14 @@ def _evaluate(
     offset = _offset(program, position, b, reach, position.group_offset[group], is_fixed)
     overflow = moving & (is_output | copies) & (reach <= position.forgotten)
 
+    # NoCopy: an output anywhere, an input where its tensor still lies.
     extends = (tensor_end >= 0) & (
         ~is_fixed | (position.group_offset[group] == position.tensor_offset[n])
     )
     extends &= (tensor_end >= t) | empty | ~position.tensor_blocked[n]
     keeps = may_place & jnp.where(is_output, offset >= 0, extends)
 
+    # The benefit, by the table of the instruction.
     bit = jnp.maximum(program.bit[b], 0)
     entry = program.table_start[t] + position.placed
     faster = jnp.minimum(entry + (1 << bit), len(program.latency_s) - 1)
@@ -368,6 +372,7 @@ def _apply(
     start, end, offset = position.start[action], position.end[action], position.offset[action]
     placing = valid & (action != DROP)
 
+    # The copy engine.
     steps = jnp.arange(len(position.supply_s), dtype=jnp.int32)
     copying = placing & (action == COPY) & (size > 0)
     first, last = jnp.where(is_output, t + 1, start), jnp.where(is_output, end, t - 1)
@@ -376,6 +381,7 @@ def _apply(
     supply_s = jnp.where(used, jnp.where(steps == far, position.leftover_s, 0.0), position.supply_s)
     joined = position.joined | (used & (steps < last))
 
+    # Memory: what lies there now, and which tensors can stay no longer.
     allocates = placing & (start <= end)
     this_tensor = jnp.arange(len(position.tensor_end)) == n
     top = offset + size
@@ -389,6 +395,7 @@ def _apply(
         this_tensor, position.tensor_blocked & ~allocates, position.tensor_blocked | blocks
     )
     hbm = jnp.where(action == NO_COPY, NEVER, jnp.where(action == DROP, t, end) + 1)
+    # The alias group.
     grouped, group = program.alias[b] >= 0, jnp.maximum(program.alias[b], 0)
     in_group = valid & grouped & (jnp.arange(len(position.group_status)) == group)
     first_of_group = in_group & (position.group_status == UNDECIDED)
@@ -398,6 +405,7 @@ def _apply(
     opened = (first_of_group & (group_status == PLACED)).any()
     closed = valid & grouped & (program.group_left[b] == 0) & (group_status[group] == PLACED)
 
+    # The next buffer.
     cursor = position.cursor + valid
     same_instruction = program.instruction[jnp.minimum(cursor, num_buffers - 1)] == t
     gained = jnp.where(placing & (program.bit[b] >= 0), 1 << jnp.maximum(program.bit[b], 0), 0)

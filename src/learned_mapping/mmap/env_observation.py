@@ -76,6 +76,7 @@ def observe(
     over = position.cursor == program.num_buffers
     b = jnp.minimum(position.cursor, len(program.size) - 1)
     now, tensor = program.instruction[b], program.tensor[b]
+    # Intervals that are alive, and the largest gap at each step ahead.
     alive = position.slot_end >= now
     low, high = position.slot_offset / program.fast_bytes, position.slot_top / program.fast_bytes
     rank = jnp.where(alive, jnp.cumsum(alive) - 1, observation.LIVE)
@@ -97,11 +98,13 @@ def observe(
         [jnp.zeros((len(tops), 1)), jax.lax.cummax(tops, axis=1)[:, :-1]], axis=1
     )
     gap = jnp.maximum(jnp.where(drawn, low - below, 0.0).max(axis=1), 1.0 - tops.max(axis=1))
+    # The supply around now.
     steps = now - observation.SUPPLY + jnp.arange(2 * observation.SUPPLY)
     there = (steps >= 0) & (steps < tables.num_steps)
     supply = jnp.where(
         there, position.supply_s[jnp.clip(steps, 0, len(position.supply_s) - 1)], 0.0
     )
+    # What each action would do.
     placing = position.legal & (jnp.arange(3) != DROP)
     actions = [
         _log_steps(now - position.start),
@@ -111,6 +114,7 @@ def observe(
         jnp.sign(position.reward_s) * jnp.log1p(jnp.abs(position.reward_s) * tables.reward_scale),
     ]
     placements = jnp.where(placing[:, None], jnp.stack(actions, axis=1), 0.0)
+    # The game as a whole.
     in_use = jnp.where(alive, high - low, 0.0)
     overall = [
         b / program.num_buffers,

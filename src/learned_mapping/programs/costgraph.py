@@ -139,6 +139,7 @@ def parse_costgraph(
         place = f"node[{len(whole.node) - 1}]" if whole.node else "CostGraphDef"
         fault = re.sub(r"^\d+:\d+ : ", "", str(error))[-200:]  # what was expected comes last
         raise InputError(source, f"line {line}, {place}", fault) from None
+    # Ops.
     nodes = whole.node
 
     def fail(op: int, field: str, fault: str) -> NoReturn:
@@ -165,6 +166,7 @@ def parse_costgraph(
         if not 0 <= node.compute_cost * SECONDS_PER_UNIT <= MAX_SECONDS:
             fault = f"{node.compute_cost} is outside [0, {MAX_SECONDS / SECONDS_PER_UNIT:g}]"
             fail(op, "compute_cost", fault)
+    # Tensors: outputs that are stated, and those that someone reads.
     tensors: list[tuple[str, int, int, bool]] = []  # name, producer, bytes, is output
     tensor_of: dict[tuple[int, int | str], int] = {}
     """Tensors by producer and port, or the control edges of a producer."""

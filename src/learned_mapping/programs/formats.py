@@ -145,6 +145,7 @@ def graph_from_json(node: Node) -> ComputationGraph:
     """The graph a JSON value describes; raises `InputError` naming file and field."""
     expect_schema(node, "graph")
     top = node.object(required=("schema", "name", "ops", "tensors"), optional=("metadata",))
+    # Ops.
     names: list[str] = []
     kinds, flop, weights, seconds, untouched, chips, groups = [], [], [], [], [], [], []
     for item in top["ops"].elements(MAX_OPS):
@@ -175,6 +176,7 @@ def graph_from_json(node: Node) -> ComputationGraph:
     check_distinct(node.source, "ops", names)
     index = {name: i for i, name in enumerate(names)}
 
+    # Tensors.
     tensor_names, producer, sizes, outputs, edge_tensor, edge_consumer = [], [], [], [], [], []
     for i, item in enumerate(top["tensors"].elements(MAX_OPS * 8)):
         tensor = item.object(("name", "producer", "bytes", "consumers"), ("output",))

@@ -54,6 +54,7 @@ def gantt(
     start, finish = run.start_s * scale, run.finish_s * scale
     width = max(run.makespan_s * scale, 1e-12)
     colour_of, kinds = op_colours(graph)
+    # Ops.
     for device in range(devices):
         mine = [
             i
@@ -79,6 +80,7 @@ def gantt(
                         color="white",
                         fontsize=8,
                     )
+    # Transfers, bundled where they are many.
     sends = [(i, steps[i]) for i in range(len(steps)) if steps[i][1] != RUN_OP]
     bundled = len(sends) > DRAWN_TRANSFERS
     arrows: dict[tuple[float, int, int], int] = {}
@@ -108,6 +110,7 @@ def gantt(
     chart.set_yticks(range(devices), [f"device {k}" for k in range(devices)])
     chart.set_ylim(devices - 0.5, -0.5)
     chart.grid(axis="y", visible=False)
+    # Memory.
     size, size_unit = byte_unit(run.peak_bytes)
     for device in range(devices):
         moments, held = map(np.array, memory_curve(graph, schedule, run, device))

@@ -99,12 +99,14 @@ def ideals_of(
         f"{graph.name}: more than {max_ideals} ideals, too wide for the exact optimum"
     )
     num_steps = 0
+    # Sets of ops as the bits of one number.
     before, behind, required_by = _masks(graph)
     outputs, used = graph.op_outputs, graph.op_inputs
     carried = _carried(model)
     tensor_users = [
         sum(1 << int(c) for c in set(graph.consumers(t).tolist())) for t in range(graph.num_tensors)
     ]
+    # Columns by ideal; the empty one is the first.
     index = {0: 0}
     members, seconds, cuts, required_masks = [0], [0.0], [0], [0]
     ready: list[tuple[int, ...]] = [tuple(u for u in range(graph.num_ops) if not before[u])]
@@ -122,6 +124,7 @@ def ideals_of(
                     raise TooManyIdealsError(
                         f"{so_far}, too many for the exact optimum in this time"
                     )
+                # A new ideal: its time, what crosses its border, and what it opens.
                 index[larger] = len(members)
                 members.append(larger)
                 seconds.append(seconds[k] + model.op_seconds[u])

@@ -264,6 +264,7 @@ def _model_of(
     fits = start is not None and model.excess(start) <= 1.0
     most = model.runtime(start) if fits and start is not None else np.inf
     consumed = [len(graph.consumers(tensor)) > 0 for tensor in range(graph.num_tensors)]
+    # The unit of time.
     times, factor = model.chip_seconds, model.link_factor[: max(chips - 1, 1)].tolist()
     work, sent = float(times.max(axis=0).sum()), model.tensor_seconds * max(factor)
     total, useful = work + float(sent.sum()), work + float(np.minimum(sent[consumed], most).sum())
@@ -272,6 +273,7 @@ def _model_of(
     unit = total / UNITS or 1.0  # where nothing takes time
     scale = [[round(s / unit) for s in row] for row in times.tolist()]
     load = [[(scale[c][u], rules.on[u][c]) for u in range(graph.num_ops)] for c in range(chips)]
+    # Links: a tensor crosses one where a consumer is behind it and the producer is not.
     leaves: dict[int, list[Any]] = {}  # tensor -> by link, whether it crosses
     busy = [0] * chips  # by chip, its time where the solver begins
     for tensor in range(graph.num_tensors):
@@ -298,6 +300,7 @@ def _model_of(
             load[link + 1].append((sizes[link], crosses))
     if start is not None:
         rules.hint(start)
+    # Memory.
     everything = int(graph.op_weight_bytes.sum()) + int(graph.tensor_bytes.sum())
     if of_bytes:
         fullest = rules.model.new_int_var(0, everything, "")
@@ -308,6 +311,7 @@ def _model_of(
         limits = np.minimum(model.limit, everything)
         whole = [math.floor(limit) for limit in limits.tolist()]
         _keep_memory(rules, leaves, whole, buffered)
+    # The slowest chip, which is to be made fast.
     least = [min(column) for column in zip(*scale)]
     slowest = rules.model.new_int_var(max(least), 2 * UNITS, "")
     for terms in load:

@@ -64,11 +64,13 @@ def solve(
         or (agent := MMapAgent(program, config, seed)).play.games.over.all()
     ):
         return result_without_choice(program, budget)
+    # Compiling, which the budget does not pay for.
     with compiling():
         agent.compile()
     agent.budget, compile_s = budget, budget.skip(0.0)
     if checkpoint is None or not resume(agent, checkpoint):
         agent.start(budget)
+    # Training, then evaluation beside the budget.
     curve = Log(log, agent.iterations)
     train(agent, budget.spent, log=curve, checkpoint=checkpoint, every=every)
     if evaluate:
@@ -86,6 +88,7 @@ def solve(
         "compile_s": compile_s,
         "evaluation_s": agent.evaluation_s,
     }
+    # The solution: the best game, or the best whole one of the agent alone.
     actions = agent.play.best.actions
     if agent.best_whole is not None and not config.priced:
         actions = agent.best_whole.actions

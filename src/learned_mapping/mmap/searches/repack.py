@@ -64,6 +64,7 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
         return base
     # equal times stay equal
     elapsed_s = np.round(np.concatenate([[0.0], np.cumsum(program.supply_s[:-1])]), 12)
+    # Few pieces: every set of them, the best first.
     for few in _sets(program, more) if len(more) <= FEW else ():
         load = _load(program, held)
         if all(_fits(load, piece, program.fast_bytes) for piece in few):
@@ -73,6 +74,7 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
                 break
         if budget.spent():
             break
+    # Many: as much at once as the load allows, with more and more room to spare.
     for i, slack in enumerate(SLACK):
         if i and budget.spent():
             break

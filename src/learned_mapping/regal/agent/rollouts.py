@@ -82,6 +82,7 @@ def rollouts(
         )
     size, d = parameters.population, arrays.devices
     length = len(arrays.seconds) * (d + 1) + len(arrays.tensor_bytes) * d
+    # The population that all laws begin with.
     population = Population(
         np.zeros((2, size, length), dtype), np.full((2, size), np.inf), np.zeros(size, np.int64), 0
     )
@@ -92,10 +93,12 @@ def rollouts(
     population.ranks[:] = np.argsort(fitness[0], kind="mergesort")
     laws = [Tables(tables.alpha, tables.beta, row[None], tables.knots) for row in rows]
     shares = Shares(parameters.elites, parameters.mutants, parameters.mutants, parameters.bias)
+    # One generation by the first law; of the others only the mutants differ.
     before, costs, best = copy.deepcopy(rng), np.zeros(len(laws)), np.zeros(generations - 1)
     _evolve(arrays, work, rng, population, shares, laws[0], np.zeros(1))
     first, second = (pool[1].copy(), fitness[1].copy()), population._replace(present=1)
     drawn = slice(parameters.elites, parameters.elites + parameters.mutants)
+    # Each law goes on from there with the same random numbers.
     for number, law in enumerate(laws):
         if generations > 1:
             pool[1] = first[0]

@@ -158,6 +158,7 @@ def _kernel(with_memory: bool):
         placement, waiting, clock, arrival = work.placement, work.waiting, work.clock, work.arrival
         uses, held, peak = work.uses, work.held, work.peak
         wide, priority = np.uint64(d), chromosome[ops * d :]
+        # Devices: an op is where its affinity is highest.
         for device in range(d):
             clock[device], held[device] = 0.0, 0
         if a.queued:
@@ -173,6 +174,7 @@ def _kernel(with_memory: bool):
                 held[best] += a.weight_bytes[op]
         for device in range(d):
             peak[device] = held[device]
+        # The queue: ops and transfers in buckets of priority, ready ones as bits.
         for item in range(len(priority)):
             work.bucket[item] = int(min(max(priority[item], 0.0), 1.0) * (BUCKETS - 1.0))
             waiting[item] = work.arrivals[item]
@@ -196,6 +198,7 @@ def _kernel(with_memory: bool):
                 words &= ~(np.uint64(word == 0) << high)
             work.order[np.uint64(steps)] = item
             steps += 1
+            # The clock.
             is_op = item < n
             source = np.uint64(placement[work.owner[item]])
             device = source if is_op else np.uint64(work.target[item])
@@ -241,6 +244,7 @@ def _kernel(with_memory: bool):
                     uses[tensor * d + source] -= 1
                     if uses[tensor * d + source] == 0 and not a.tensor_is_output[tensor]:
                         held[source] -= a.tensor_bytes[tensor]
+            # What waits for it.
             for edge in range(np.uint64(work.first[item]), np.uint64(work.last[item])):
                 op, copy = np.uint64(work.edge_op[edge]), np.uint64(work.edge_copy[edge])
                 place = np.uint64(placement[op])
