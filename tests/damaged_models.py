@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import time
+import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -520,7 +521,8 @@ def here(function: Callable[[], bytes], memory: int = 0, seconds: int = 60) -> A
 
 
 def quiet() -> None:
-    """What a parser in C says on its own goes nowhere, and a crash leaves no core."""
+    """What a parser says on its own goes nowhere, and a crash leaves no core."""
+    warnings.simplefilter("ignore")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
