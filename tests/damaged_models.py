@@ -1,13 +1,16 @@
 """Damaged models for each door that a parser's process reads, and a judge of what `lmap trace` says
 to them: bytes that flip, and files that are well-formed and wrong, which get past their parser.
 
-``python damaged_models.py DOOR COUNT`` says as JSON what came of the cases; a case is its number.
+``python damaged_models.py DOOR[,DOOR] COUNT [FIRST]`` says as a line of JSON for each door what came
+of the cases; a case is its number.
 """
 
 import ast
 import contextlib
+import functools
 import io
 import json
+import logging
 import os
 import random
 import re
@@ -523,6 +526,7 @@ def here(function: Callable[[], bytes], memory: int = 0, seconds: int = 60) -> A
 def quiet() -> None:
     """What a parser says on its own goes nowhere, and a crash leaves no core."""
     warnings.simplefilter("ignore")
+    logging.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -561,6 +565,12 @@ def warm(answer: Callable, archive: bytes) -> None:
     assert answer(asked, text)[0] == 0
 
 
+@functools.cache
+def made_apart(make: Callable[[], list[Any]]) -> list[Any]:
+    """What a function makes in a process whose threads end with it: they would hang the others."""
+    return ast.literal_eval(alone(lambda: repr(make()).encode())[1].decode())
+
+
 def judged(door: str, cases: range) -> dict[str, Any]:
     """What `lmap trace` says to damaged files: exit code -> cases, the seconds and bytes of the
     costliest, the faults by how often, and what breaks a promise."""
@@ -570,8 +580,7 @@ def judged(door: str, cases: range) -> dict[str, Any]:
     for module in (*PARSED_WITH["StableHLO"], *PARSED_WITH.get(door, ())):
         import_module(module)  # once, for all children
     make, damage = DOORS[door]
-    made = alone(lambda: repr(make()).encode())[1]  # its threads would hang the others
-    sources = ast.literal_eval(made.decode())
+    sources = made_apart(make)
     if door == "archive":  # torch imports most of itself when it is first asked
         warm(models.answer, sources[0])
 
@@ -621,4 +630,5 @@ def judged(door: str, cases: range) -> dict[str, Any]:
 
 if __name__ == "__main__":
     cases = range(int(sys.argv[3]) if len(sys.argv) > 3 else 0, int(sys.argv[2]))
-    print(json.dumps(judged(sys.argv[1], cases), ensure_ascii=False))
+    for door in sys.argv[1].split(","):
+        print(json.dumps({"door": door} | judged(door, cases), ensure_ascii=False))

@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -58,9 +59,12 @@ def deaths(
     """
     whole = shutil.copytree(place / "begin", place / "whole")
     child = os.fork()
-    if not child:  # what an action loads, such as JAX, starts threads, which no fork takes along
-        _perform(action, whole)
+    if not child:  # what an action runs, such as JAX, starts threads, which no fork takes along
+        _perform(action, whole, place / "modules")
     assert os.waitpid(child, 0)[1] == 0, "the action fails where nobody kills it"
+    for module in (place / "modules").read_text().split():  # once, for all children
+        with contextlib.suppress(Exception):
+            import_module(module)
     expected = contents(whole)
     for count in range(first, 100_000, step):
         folder = shutil.copytree(place / "begin", place / str(count))
@@ -87,10 +91,12 @@ def deaths(
             return
 
 
-def _perform(action: Callable[[Path], None], folder: Path) -> None:
+def _perform(action: Callable[[Path], None], folder: Path, modules: Path | None = None) -> None:
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             action(folder)
+        if modules is not None:
+            modules.write_text(" ".join(sys.modules))
         os._exit(0)
     except BaseException:
         traceback.print_exc()
