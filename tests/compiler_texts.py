@@ -1,10 +1,10 @@
-"""Programs as the compiler printed them, in `tests/tpu/data`."""
+"""Programs as the compiler printed them, in `tests/builders/tpu/data`."""
 
 import gzip
 import importlib.util
 from pathlib import Path
 
-DATA = Path(__file__).parent / "tpu" / "data"
+DATA = Path(__file__).parent / "builders" / "tpu" / "data"
 HAS_COMPILER = all(importlib.util.find_spec(p) is not None for p in ("libtpu", "flatbuffers"))
 IN_PLACE = """HloModule tiny, is_scheduled=true
 

@@ -14,33 +14,33 @@ from learned_mapping_companion.runs import execute
 PROJECT = Path(__file__).resolve().parents[2]
 TESTS = {
     "Graphs, programs, models, machines, solutions, results and checkpoints are": [
-        "tests/test_fuzz.py::test_whatever_comes_in_is_accepted_or_named",
-        "tests/programs/test_damaged_models.py::test_a_damaged_model_is_a_graph_or_one_line",
+        "tests/library/test_fuzz.py::test_whatever_comes_in_is_accepted_or_named",
+        "tests/library/programs/test_damaged_models.py::test_a_damaged_model_is_a_graph_or_one_line",
     ],
     "They are checked whole before anything is done with them, nothing in them": [
-        "tests/programs/test_doors.py::test_code_in_an_archive_never_reaches_torch",
+        "tests/library/programs/test_doors.py::test_code_in_an_archive_never_reaches_torch",
         "tests/companion/datasets/test_verify_networks.py::test_",
         "tests/book/test_trust.py::test_nothing_is_unpickled",
     ],
     "A file that is refused takes at most ten seconds and a gigabyte of memory": [
-        "tests/test_fuzz.py::test_no_bomb_takes_a_gigabyte_or_ten_seconds",
-        "tests/learning/test_checkpoint.py::test_a_checkpoint_costs_no_more_than_it_is_large",
+        "tests/library/test_fuzz.py::test_no_bomb_takes_a_gigabyte_or_ten_seconds",
+        "tests/library/learning/test_checkpoint.py::test_a_checkpoint_costs_no_more_than_it_is_large",
         "tests/book/test_trust.py::test_the_parser_of_models_has_the_limits_of_the_page",
     ],
     "Names from files, and the name under which": [
-        "tests/test_markup.py::test_no_text_of_a_file_is_markup_in_a_picture",
-        "tests/test_markup.py::test_no_text_of_a_result_is_markup_in_a_table",
-        "tests/test_fuzz.py::test_whatever_a_command_is_given_is_accepted_or_named",
+        "tests/companion/test_markup.py::test_no_text_of_a_file_is_markup_in_a_picture",
+        "tests/companion/test_markup.py::test_no_text_of_a_result_is_markup_in_a_table",
+        "tests/library/test_fuzz.py::test_whatever_a_command_is_given_is_accepted_or_named",
     ],
     "Every solution passes the independent validator before it is written": [
-        "tests/test_cli_solve.py::test_an_invalid_answer_of_a_solver_is_never_written",
+        "tests/library/test_cli_solve.py::test_an_invalid_answer_of_a_solver_is_never_written",
     ],
     "`lmap trace` and `lmap extract` import the module that you name": [
-        "tests/test_cli_trace.py::test_trace_makes_files_that_solve_reads",
+        "tests/library/test_cli_trace.py::test_trace_makes_files_that_solve_reads",
     ],
     "So does every command that is given `MODULE:FUNCTION`": [
-        "tests/programs/test_doors.py::test_solve_takes_a_function",
-        "tests/test_own_method.py::test_a_users_function_is_a_method_in_python_and_on_the_comm",
+        "tests/library/programs/test_doors.py::test_solve_takes_a_function",
+        "tests/library/test_own_method.py::test_a_users_function_is_a_method_in_python_and_on_the_comm",
     ],
     "The module is looked for in the current folder first": [
         "tests/book/test_trust.py::test_the_current_folder_comes_first",
@@ -78,11 +78,11 @@ TESTS = {
         "tests/book/test_trust.py::test_no_cluster_is_started_and_none_reports",
     ],
     "| outputs of commands |": [
-        "tests/test_kills.py::test_a_process_that_dies_at_any_change_is_followed_by_a_whole_one",
-        "tests/test_kills.py::test_a_full_disk_is_said_in_one_line",
+        "tests/library/test_kills.py::test_a_process_that_dies_at_any_change_is_followed_by_a_whole_one",
+        "tests/library/test_kills.py::test_a_full_disk_is_said_in_one_line",
     ],
     "| stored results and records |": ["tests/companion/test_runs.py::test_done_runs"],
-    "| compiled kernels |": ["tests/test_folders.py::test_the_folder_names_the_code"],
+    "| compiled kernels |": ["tests/library/test_folders.py::test_the_folder_names_the_code"],
     "| what `bench submit`, `fingerprint` and `data build` enter |": [
         "tests/companion/test_bench.py::test_",
         "tests/companion/test_fingerprints.py::test_two_processes_that_store_fingerprints",

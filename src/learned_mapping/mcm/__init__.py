@@ -5,7 +5,7 @@
 - The constraint repair: `repair.engine` and `repair.kernel` (Algorithms 1 and 2 compiled, in
   batches), `repair.solver` (the same in plain Python, and step by step for the book). A repair
   knows a graph's edges, the chips and the rules, and no costs, no learner and no experiment;
-  `tests/mcm/test_house.py` holds it to that.
+  `tests/library/mcm/test_house.py` holds it to that.
 - The environment: `env`, pure `reset`, `observe` and `step` in JAX around the repair.
 - Without learning: `searches`, and `bounds` that nothing beats.
 - Learning: `agent`. Every method by name: `methods`; the same problem on simulated chips:

@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-PROJECT = Path(__file__).resolve().parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 MOST_PACKAGES = 45
 LMAP = "import sys; from learned_mapping.cli import main; sys.exit(main())"
 

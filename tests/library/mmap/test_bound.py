@@ -88,7 +88,7 @@ def test_every_game_is_a_point_of_every_window():
 
 
 def test_no_method_beats_the_bound(monkeypatch):
-    """Every method but those that learn, which `tests/test_conformance.py` holds to the same."""
+    """Every method but those that learn, which `tests/library/test_conformance.py` holds to the same."""
     for seed in range(2):
         program = hard_program(seed, 50)
         bound = upper_bound(program)

@@ -26,7 +26,7 @@ from learned_mapping.regal.searches.partition import bisect, cut_weight, partiti
 from learned_mapping.regal.validate import validate
 
 QUICK = [name for name in METHODS if name not in ("cp-sat", "regal-vector", *REINFORCED)]
-"""What REINFORCE trained is held to the same in `tests/test_conformance.py`."""
+"""What REINFORCE trained is held to the same in `tests/library/test_conformance.py`."""
 
 
 @pytest.mark.parametrize("method", QUICK)

@@ -27,7 +27,7 @@ AGENT = (
     "imitation",
     "ppo",
 )
-"""Held to the same in `tests/mmap/agent` and `tests/test_conformance.py`."""
+"""Held to the same in `tests/library/mmap/agent` and `tests/library/test_conformance.py`."""
 CLASSICAL = [method for method in METHODS if method not in AGENT]
 
 

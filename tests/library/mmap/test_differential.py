@@ -19,7 +19,7 @@ from learned_mapping.programs.formats import read_program
 from learned_mapping.programs.program import Program
 from mmap_games import as_mapping, awkward_program, games, stacked
 
-PROGRAMS = Path(__file__).parents[2] / "data" / "programs"
+PROGRAMS = Path(__file__).parents[3] / "data" / "programs"
 BATCH, BATCHES, SCAN = 700, 4, 130
 """Programs per batch of the JAX environment, batches, and steps of each game: above 10^5 before
 games end."""

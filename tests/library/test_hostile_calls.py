@@ -17,6 +17,7 @@ import traceback
 import warnings
 from collections import Counter
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -342,7 +343,12 @@ def test_each_hostile_call_has_a_result_or_is_refused_in_one_line(tmp_path):
     """Catches a validator that judges on chips that cannot be, memory that is taken before a number
     is looked at, text or an array where a word or a flag belongs, and any exception from inside."""
     ran = subprocess.run(
-        [sys.executable, __file__], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, __file__],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},  # helpers
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
     ends = json.loads(ran.stdout.splitlines()[-1])

@@ -11,7 +11,7 @@ import yaml
 from learned_mapping_companion.artifact import TABLE
 from learned_mapping_companion.ledger import page_of
 
-PROJECT = Path(__file__).resolve().parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 BOOK = PROJECT / "book"
 
 

@@ -36,7 +36,7 @@ def clocked(
     stored, options = fingerprints.INSTANCES[name][place]
     path = fingerprints.path().parent / stored if file is None else file
     given = [name, method, str(path), str(seconds), json.dumps(options), str(jump)]
-    script = Path(__file__).with_name("clocked.py")
+    script = Path(__file__).parents[1] / "clocked.py"
     done = subprocess.run(
         [sys.executable, script, *given],
         capture_output=True,

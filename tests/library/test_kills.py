@@ -148,7 +148,12 @@ def test_a_process_that_dies_at_any_change_is_followed_by_a_whole_one(tmp_path, 
     (begin / "set").mkdir()
     (begin / "set/README.md").write_text("The card.")
     step = 1 if KILLS else {"build": 1, "train": 1, "make": 5}.get(action, 17)
-    arguments = [sys.executable, str(Path(__file__).with_name("deaths.py")), action, str(tmp_path)]
+    arguments = [
+        sys.executable,
+        str(Path(__file__).parents[1] / "deaths.py"),
+        action,
+        str(tmp_path),
+    ]
     kept = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "jax")}
     kept["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"  # compiled once, for all processes
     done = subprocess.run(

@@ -11,7 +11,7 @@ import gymnasium
 from learned_mapping.gym import instances
 from learned_mapping.mmap.bench import load
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def example(name: str):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from learned_mapping_builders import mcm_members, workload_models
 
+from builders.zoo.test_zoo import SMALL
 from learned_mapping import mcm, regal
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipPackage
@@ -16,9 +17,8 @@ from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.trace.fused import fused_graph
 from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.schedule import schedule_graph
-from zoo.test_zoo import SMALL
 
-GRAPHS = sorted((Path(__file__).parents[2] / "data" / "graphs").glob("*.json.gz"))
+GRAPHS = sorted((Path(__file__).parents[3] / "data" / "graphs").glob("*.json.gz"))
 MODELS = workload_models.MODELS | mcm_members.MODELS
 CORE = MemoryHierarchy()
 RATES = {"flop_per_s": CORE.peak_flop_per_s, "op_overhead_s": CORE.overhead_s}
