@@ -6,11 +6,10 @@ do, are that primitive. Loops that count to a number in the file are their body,
 """
 
 import math
-import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.trace.dataflow import _Builder
@@ -21,9 +20,7 @@ from learned_mapping.programs.trace.layouts import (
     laid_out_series,
     steps,
 )
-from learned_mapping.programs.trace.loops import SWAPPED, rounds_within
 from learned_mapping.programs.trace.names import (
-    BODIES,
     LAID_OUT,
     MARKED_CALLS,
     OPERATIONS,
@@ -32,60 +29,24 @@ from learned_mapping.programs.trace.names import (
 )
 from learned_mapping.programs.trace.primitive_costs import (
     ELEMENT_WISE,
-    REDUCTIONS,
     RULES,
-    elements,
-    primitive_flop,
 )
+from learned_mapping.programs.trace.stablehlo_costs import Costs
+from learned_mapping.programs.trace.stablehlo_loops import Loops
 from learned_mapping.programs.trace.stablehlo_ops import (
     bordered,
     is_call_of,
-    is_nan,
     is_splat,
     laid_out,
-    listed,
     maker_of,
     number_in,
-    place_of,
     user_of,
 )
 
 MAX_OPERATIONS = 200_000
 MAX_CALLS = 100  # Functions within one another.
-EFFECTS = ("infeed", "outfeed", "send", "recv")
 DIALECTS = ("stablehlo", "chlo", "func", "mhlo", "sdy")
-TYPES = {
-    "i1": "bool",
-    "pred": "bool",
-    "index": "int64",
-    "complex<f32>": "complex64",
-    "complex<f64>": "complex128",
-}
 FLOATS = {"f32": "float32", "f64": "float64", "bf16": "bfloat16", "f16": "float16"}
-STATUS = tuple(
-    f"stablehlo.{name}" for name in ("broadcast_in_dim", "compare", "and", "reshape", "select")
-)
-"""What lies between a library's status and the selection by it."""
-ARITHMETIC: dict[str, Callable[..., float]] = {
-    "convert_element_type": lambda a: a,
-    "reshape": lambda a: a,
-    "broadcast_in_dim": lambda a: a,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "min": min,
-    "max": max,
-    "select_n": lambda chosen, yes, no: yes if chosen else no,
-}
-"""What may become of a counter before it is an index."""
-COMPARISONS: dict[str, Callable[[float, float], bool]] = {
-    "LT": operator.lt,
-    "LE": operator.le,
-    "GT": operator.gt,
-    "GE": operator.ge,
-    "EQ": operator.eq,
-    "NE": operator.ne,
-}
 GROUPED = [
     SimpleNamespace(
         dot_dimension_numbers=(((axis,), (axis,)), ((), ())), lhs_ragged_dimensions=(0,)
@@ -94,9 +55,6 @@ GROUPED = [
 ]
 """A product of rows in groups, each with a matrix of its own, and one whose groups divide what is
 contracted."""
-BATCH_NORM = {"batch_norm_training": 8.0, "batch_norm_grad": 9.0}
-"""FLOP of an element of the input: mean and variance before scaling, or two sums and what becomes
-of the gradient; `primitive_costs` has those of inference."""
 
 
 class Scope(NamedTuple):
@@ -106,7 +64,7 @@ class Scope(NamedTuple):
     depth: int
 
 
-class Reader:
+class Reader(Loops, Costs):
     """The reading of one module.
 
     Args:
@@ -116,15 +74,9 @@ class Reader:
     """
 
     def __init__(self, name: str, ir: Any, dialect: Any, unroll_limit: int):
-        self.ir, self.dialect, self.name = ir, dialect, name
+        super().__init__(name, ir, dialect)
         self.builder = _Builder(name, unroll_limit)
-        self.place = ""
-        self.numbers: dict[Any, float] = {}  # Scalars whose value stands in the file.
-        self.skipped: dict[Any, int | None] = {}  # Operations done with others -> their value.
         self.wholes: dict[Any, dict[int, tuple[str, int]]] = {}  # Of a block's first operation.
-
-    def fail(self, fault: str) -> NoReturn:
-        raise InputError(self.name, self.place, fault)
 
     def read(self, module: Any) -> Any:
         """The `Dataflow` of the function ``main``, or of the only public one."""
@@ -154,36 +106,6 @@ class Reader:
         known = dict(zip(block.arguments, arguments))
         outputs = self.walk(block, known, Scope("", 0))
         return self.builder.dataflow(arguments, [[v] for v in arguments], outputs)
-
-    def aval(self, value: Any) -> Any:
-        """The abstract array of a value; what holds no data has no element type."""
-        import jax
-        import jax.numpy as jnp
-
-        kind = value.type
-        text = str(kind)
-        if text.startswith("!stablehlo.token"):
-            return object()
-        if "!quant" in text:
-            fault = "quantised types are not read, export the model before it is quantised"
-            self.fail(f"{shown(text)}: {fault}")
-        if text.startswith("tuple<"):
-            self.fail(f"{shown(text)}: tuples are not read, export with flat arguments and results")
-        if text.startswith("tensor<*"):
-            self.fail(f"{shown(text)}: a shape without rank, export again with fixed shapes")
-        if not text.startswith("tensor<"):
-            self.fail(f"a value of type {shown(text)}, expected tensors")
-        tensor = self.ir.RankedTensorType(kind)
-        if not tensor.has_static_shape:
-            self.fail(f"a dynamic shape, {shown(text)}: export it again with fixed shapes")
-        element = TYPES.get(str(tensor.element_type), str(tensor.element_type))
-        element = re.sub(r"^(u?)i(\d+)$", r"\1int\2", re.sub(r"^si(\d+)$", r"i\1", element))
-        element = re.sub(r"^f(\d+)$", r"float\1", element.replace("bf16", "bfloat16"))
-        element = re.sub(r"^f(\d)E(.*)$", lambda m: f"float{m[1]}_e{m[2].lower()}", element)
-        try:
-            return jax.ShapeDtypeStruct(tuple(tensor.shape), jnp.dtype(element))
-        except (TypeError, ValueError):
-            self.fail(f"element type {shown(element)} is not known")
 
     def walk(self, block: Any, known: dict[Any, int | None], scope: Scope) -> list[int | None]:
         """Lays out a block; returns the values it ends with."""
@@ -385,96 +307,6 @@ class Reader:
             self.numbers[op.results[0]] = number
         return list(made)
 
-    def computed(self, op: Any, kind: str) -> float | None:
-        """The number that an operation makes of numbers; None where it makes something else."""
-        numbers = [self.numbers[v] for v in op.operands if v in self.numbers]
-        if not numbers or len(numbers) < len(op.operands) or len(op.results) != 1:
-            return None
-        if op.name == "stablehlo.compare":
-            way = re.search(r"\b(LT|LE|GT|GE|EQ|NE)\b", str(op.attributes["comparison_direction"]))
-            return None if way is None else float(COMPARISONS[way[1]](*numbers))
-        return ARITHMETIC[kind](*numbers) if kind in ARITHMETIC else None
-
-    def flop(
-        self,
-        op: Any,
-        kind: str,
-        operands: Sequence[Any],
-        results: Sequence[Any],
-        params: dict[str, Any],
-    ) -> float | None:
-        """FLOP of an operation where its form says more than its primitive's rule sees."""
-        name = op.name.partition(".")[2]
-        if name in BATCH_NORM:
-            params["each"] = BATCH_NORM[name]
-        if name in ("reduce", "reduce_window") and kind in RULES:
-            # no start counts, nor an index
-            count = 1 if kind in ("argmax", "argmin") else len(operands) // 2
-            if kind in ("reduce", "reduce_window"):
-                each = max(self.body_flop(op.regions[0]), 1.0)
-                return each * primitive_flop(kind, operands, results, params)
-            return primitive_flop(kind, operands[:count], results, params)
-        if kind == "select_and_scatter_add":  # the pooled values come second here, first in JAX
-            return primitive_flop(kind, operands[1:], results, params)
-        if name == "map":
-            return elements(results[0]) * self.body_flop(op.regions[0])
-        if name == "scan":
-            axes = op.attributes.get("scan_dimension")
-            axis = 0 if axes is None else self.ir.IntegerAttr(axes).value
-            carried = len(op.regions[0].blocks[0].arguments)
-            length = max((v.shape[axis] for v in operands[:carried] if len(v.shape)), default=1)
-            return length * self.body_flop(op.regions[0])
-        if name in ("einsum", "unary_einsum"):
-            return self.einsum_flop(op, operands)
-        if name == "ragged_dot":
-            numbers = str(op.attributes["ragged_dot_dimension_numbers"])
-            contracted = listed(numbers, "lhs_contracting_dimensions")
-            ragged = listed(numbers, "lhs_ragged_dimensions")
-            groups = results[0].shape[0] if set(ragged) & set(contracted) else 1
-            depth = math.prod(operands[0].shape[d] for d in contracted)
-            return 2.0 * elements(results[0]) / max(groups, 1) * depth
-        return None
-
-    def einsum_flop(self, op: Any, operands: Sequence[Any]) -> float:
-        """Two for each point of all indices of a product, one of a sum."""
-        terms = op.attributes["einsum_config"].value.partition("->")[0].split(",")
-        sizes: dict[str, int] = {}
-        for term, operand in zip(terms, operands):
-            letters = term.strip().replace("...", "")
-            sizes |= dict(zip(reversed(letters), reversed(operand.shape)))
-        spread = max(
-            len(o.shape) - len(t.strip().replace("...", "")) for t, o in zip(terms, operands)
-        )
-        batch = math.prod(operands[0].shape[:spread]) if spread > 0 else 1
-        return float(len(operands) * batch * math.prod(sizes.values()))
-
-    def body_flop(self, region: Any) -> float:
-        """FLOP of all operations in a region, and in those within."""
-        return self.parts_flop([op.operation for op in region.blocks[0].operations])
-
-    def parts_flop(self, operations: Sequence[Any]) -> float:
-        """FLOP of operations, and of those in their regions and functions."""
-        total = 0.0
-        for op in operations:
-            kind = op.name.partition(".")[2]
-            if kind in ("return", "constant"):
-                continue
-            params: dict[str, Any] = {}
-            results, operands = ([self.aval(v) for v in vs] for vs in (op.results, op.operands))
-            if kind == "call":
-                total += self.body_flop(self.function(op.attributes["callee"].value).regions[0])
-                continue
-            primitive = self.primitive(op, kind, params)
-            flop = self.flop(op, primitive, operands, results, params)
-            total += primitive_flop(primitive, operands, results, params) if flop is None else flop
-        return total
-
-    def function(self, name: str) -> Any:
-        function = self.functions.get(name)
-        if function is None or not function.regions[0].blocks:
-            self.fail(f"calls {shown(name)!r}, which has no body")
-        return function
-
     def call(self, op, inputs, results, known, scope: Scope) -> list[int | None]:
         """A function of the module: inlined, or the primitive that it lays out."""
         callee = op.attributes["callee"].value
@@ -536,100 +368,6 @@ class Reader:
         read = inputs or [None], operands or results
         return list(self.builder.emit(kind, scope.path, *read, results, params, effect=effect))
 
-    def is_implied(self, op: Any, kind: str) -> bool:
-        """Whether a broadcast only brings an operand of element-wise operations to their shape:
-        of one number, or along axes of length 1."""
-        if kind != "broadcast_in_dim" or place_of(op) == "broadcast_in_dim":
-            return False
-        before, after = self.aval(op.operands[0]), self.aval(op.results[0])
-        if before.shape and len(before.shape) != len(after.shape):
-            return False
-        users = [use.owner.operation for use in op.results[0].uses]
-        kinds = {OPERATIONS.get(k, k) for k in (u.name.partition(".")[2] for u in users)}
-        return bool(users) and kinds <= ELEMENT_WISE
-
-    def is_row(self, op: Any, kind: str) -> bool:
-        """Whether a reshape only drops the axis along which a loop takes one row a round."""
-        if kind != "reshape":
-            return False
-        maker = maker_of(op.operands[0])
-        if getattr(maker, "name", "") != "stablehlo.dynamic_slice":
-            return False
-        starts = [self.number_of(v) is not None for v in list(maker.operands)[1:]]
-        return all(starts) and len(list(op.operands[0].uses)) == 1
-
-    def is_whole(self, op: Any, kind: str) -> bool:
-        """Whether a slice leaves nothing out, or padding adds nothing."""
-        return kind in ("slice", "pad") and op.operands[0].type == op.results[0].type
-
-    def is_status(self, op: Any) -> bool:
-        """Whether a selection only puts NaN where a library says that it failed."""
-        other = maker_of(op.operands[2])
-        if getattr(other, "name", "") == "stablehlo.broadcast_in_dim":
-            other = maker_of(other.operands[0])
-        if getattr(other, "name", "") != "stablehlo.constant" or not is_nan(other):
-            return False
-        maker = maker_of(op.operands[0])
-        while getattr(maker, "name", "") in STATUS:
-            maker = maker_of(maker.operands[0])
-        return getattr(maker, "name", "") == "stablehlo.custom_call"
-
-    def is_fill(self, op: Any) -> bool:
-        """Whether a selection only replaces what a gather read out of bounds."""
-        taken = maker_of(op.operands[1])
-        if getattr(taken, "name", "") != "stablehlo.gather" or len(list(op.operands[1].uses)) != 1:
-            return False
-        waiting, indices = [op.operands[0]], set()
-        while waiting:
-            value = waiting.pop()
-            maker = maker_of(value)
-            if value == taken.operands[1]:
-                indices.add(value)
-            elif getattr(maker, "name", "") in (*STATUS, "stablehlo.reduce"):
-                waiting += maker.operands
-            elif getattr(maker, "name", "") != "stablehlo.constant":
-                return False
-        return bool(indices)
-
-    def written_out(self, op: Any, kind: str) -> tuple[str, Any]:
-        """A primitive that JAX writes as others, of which this is the last, and its operand; None
-        where it is no such one."""
-        if kind == "divide":
-            return "logistic", self.sigmoid_of(op)
-        if kind == "convert" and op.operands[0].type == op.results[0].type:
-            maker = maker_of(op.operands[0])
-            if getattr(maker, "name", "") == "stablehlo.compare":
-                differs = "NE" in str(maker.attributes["comparison_direction"])
-                if differs and self.number_of(maker.operands[1]) == 0:
-                    return "convert_element_type", maker.operands[0]
-        if kind == "complex":
-            real, negated = (maker_of(v) for v in op.operands)
-            if getattr(negated, "name", "") == "stablehlo.negate":
-                imaginary = maker_of(negated.operands[0])
-                names = [getattr(m, "name", "") for m in (real, imaginary)]
-                if names == ["stablehlo.real", "stablehlo.imag"]:
-                    if real.operands[0] == imaginary.operands[0]:
-                        return "conj", real.operands[0]
-        return "", None
-
-    def sigmoid_of(self, op: Any) -> Any:
-        """x where the operation is 1 / (1 + exp(-x)) and nothing else uses its parts; or None."""
-        if self.number_of(op.operands[0]) != 1:
-            return None
-        value = op.operands[1]
-        for name, place in (("add", None), ("exponential", 0), ("negate", 0)):
-            maker = maker_of(value)
-            if getattr(maker, "name", "") != f"stablehlo.{name}" or len(list(value.uses)) != 1:
-                return None
-            sides = list(maker.operands)
-            if place is None:
-                ones = [self.number_of(side) == 1 for side in sides]
-                if sum(ones) != 1:
-                    return None
-                place = ones.index(False)
-            value = sides[place]
-        return value
-
     def loop(self, op, inputs, known, scope: Scope) -> list[int | None]:
         """A `while` that counts to a number of the file: its body, as often."""
         pivots = self.pivots(op)
@@ -680,155 +418,6 @@ class Reader:
                 ]
         return carry
 
-    def pivots(self, op: Any) -> Any:
-        """The pivots, where a loop only exchanges by them the elements of what begins as 0, 1, 2,
-        ...; or None."""
-        first = maker_of(op.operands[-1])
-        if getattr(first, "name", "") == "stablehlo.broadcast_in_dim":
-            first = maker_of(first.operands[0])
-        whole = [v for v in op.operands if "xi" in str(v.type) or "xui" in str(v.type)]
-        scalars = [v for v in op.operands if str(v.type) in ("tensor<i32>", "tensor<i64>")]
-        if getattr(first, "name", "") != "stablehlo.iota" or len(whole) != 2:
-            return None
-        if len(whole) + len(scalars) != len(op.operands):
-            return None
-        names = [o.operation.name for o in self.within(op.regions[1].blocks[0])]
-        return whole[0] if names.count("stablehlo.scatter") == 2 else None
-
-    def within(self, block: Any) -> list[Any]:
-        """The operations of a block and of the functions that it calls."""
-        found = []
-        for op in block.operations:
-            found.append(op)
-            if op.operation.name == "func.call":
-                callee = self.function(op.attributes["callee"].value)
-                found += self.within(callee.regions[0].blocks[0])
-        return found
-
-    def stacks(self, body: Any, counter: int | None) -> dict[int, Any]:
-        """Place of a carried value -> what every round writes into a row of it, where it does
-        nothing else with it: results that a scan stacks."""
-        found, ends = {}, list(body.operations)[-1].operands
-        for place, (argument, end) in enumerate(zip(body.arguments, ends)):
-            if counter is None or len(list(argument.uses)) != 1:
-                continue
-            written = self.written_row(maker_of(end), argument)
-            if written is not None:
-                self.skipped[maker_of(end)] = None
-                found[place] = written
-        return found
-
-    def written_row(self, maker: Any, argument: Any) -> Any:
-        """The value that an operation, or the function that it calls, writes into a row of an
-        argument; None where it does something else."""
-        name = getattr(maker, "name", "")
-        if name not in ("stablehlo.dynamic_update_slice", "func.call"):
-            return None
-        operands = list(maker.operands)
-        if name == "func.call":
-            block = self.function(maker.attributes["callee"].value).regions[0].blocks[0]
-            returned = list(list(block.operations)[-1].operands)
-            if argument not in operands or len(returned) != 1:
-                return None
-            inner = block.arguments[operands.index(argument)]
-            value = self.written_row(maker_of(returned[0]), inner)
-            arguments = list(block.arguments)
-            if value is None or value not in arguments:
-                return None
-            return operands[arguments.index(value)]
-        if operands[0] != argument or self.aval(operands[1]).shape[:1] != (1,):
-            return None
-        update = maker_of(operands[1])
-        if getattr(update, "name", "") in ("stablehlo.reshape", "stablehlo.broadcast_in_dim"):
-            if len(list(operands[1].uses)) == 1:
-                self.skipped[update] = None
-                return update.operands[0]
-        return operands[1]
-
-    def trip_count(
-        self, condition: Any, body: Any, start: Sequence[float | None]
-    ) -> tuple[int | None, int | None, float]:
-        """The most times that a loop runs, the place of its counter, and what a round adds to it;
-        as `loops.trip_count`."""
-        for block in (condition, body):
-            for op in block.operations:
-                if op.operation.name == "stablehlo.constant" and is_splat(op.operation):
-                    stated = number_in(op.operation)
-                    if stated is not None:
-                        self.numbers[op.operation.results[0]] = stated
-        ends = list(body.operations)[-1].operands
-        best: tuple[int | None, int | None, float] = (None, None, 0.0)
-        given = dict(zip(condition.arguments, start))
-
-        def number(value: Any) -> float | None:
-            return given.get(value) if value in given else self.numbers.get(value)
-
-        waiting = list(list(condition.operations)[-1].operands)
-        while waiting:
-            maker = maker_of(waiting.pop())
-            name = getattr(maker, "name", "")
-            if name in ("stablehlo.and", "stablehlo.convert"):
-                waiting += list(maker.operands)
-            if name != "stablehlo.compare":
-                continue
-            sense = re.search(
-                r"\b(LT|LE|GT|GE|NE)\b", str(maker.attributes["comparison_direction"])
-            )
-            if sense is None:
-                continue
-            sides, way = list(maker.operands), sense[1].lower()
-            if way == "ne" and self.number_of(sides[1]) == 0 and "i1>" in str(sides[0].type):
-                waiting.append(sides[0])  # true, as it is converted
-                continue
-            for counted, limit, sense_of in (
-                (sides[0], sides[1], way),
-                (sides[1], sides[0], SWAPPED[way]),
-            ):
-                if counted not in given or given[counted] is None or number(limit) is None:
-                    continue
-                place = list(condition.arguments).index(counted)
-                step = self.step(body, place, ends[place], start)
-                rounds = rounds_within(sense_of, number(limit) - given[counted], step)
-                if rounds is not None and (best[0] is None or rounds < best[0]):
-                    best = rounds, place, step
-        return best
-
-    def step(self, body: Any, place: int, end: Any, start: Sequence[float | None]) -> float:
-        """The number that a round adds to its counter; 0 where it does something else with it."""
-        maker = maker_of(end)
-        name, argument = getattr(maker, "name", ""), body.arguments[place]
-        if name == "func.call":
-            inner = self.function(maker.attributes["callee"].value).regions[0].blocks[0]
-            returned = list(inner.operations)[-1].operands
-            position = list(maker.results).index(end)
-            for o, a in zip(maker.operands, inner.arguments):
-                if o == argument:
-                    at = list(inner.arguments).index(a)
-                    return self.step(inner, at, returned[position], [None] * len(inner.arguments))
-            return 0.0
-        if name not in ("stablehlo.add", "stablehlo.subtract"):
-            return 0.0
-        sides = list(maker.operands)
-        if argument not in sides or (name == "stablehlo.subtract" and sides[0] != argument):
-            return 0.0
-        other = sides[1 - sides.index(argument)]
-        amount = self.number_of(other)
-        if amount is None and other in list(body.arguments):
-            amount = start[list(body.arguments).index(other)]
-        if amount is None:
-            return 0.0
-        return -amount if name == "stablehlo.subtract" else amount
-
-    def number_of(self, value: Any) -> float | None:
-        if value in self.numbers:
-            return self.numbers[value]
-        maker = maker_of(value)
-        if getattr(maker, "name", "") == "stablehlo.broadcast_in_dim":
-            return self.number_of(maker.operands[0])
-        if getattr(maker, "name", "") == "stablehlo.constant" and is_splat(maker):
-            return number_in(maker)
-        return None
-
     def sharded(self, op, inputs, known, scope: Scope) -> list[int | None]:
         """The values of what is computed on the shards of a mesh, which counts for all of them, as
         in `dataflow`."""
@@ -848,92 +437,3 @@ class Reader:
     def enter(self, block, inputs, known, scope: Scope) -> list[int | None]:
         inner = known | dict(zip(block.arguments, inputs))
         return self.walk(block, inner, Scope(scope.path, scope.depth + 1))
-
-    def primitive(self, op: Any, kind: str, params: dict[str, Any]) -> str:
-        """The primitive of JAX that an operation stands for; fills in its parameters."""
-        attributes = op.attributes
-
-        def dense(name: str, default: list[int]) -> list[int]:
-            if name not in attributes:
-                return default
-            return list(self.ir.DenseI64ArrayAttr(attributes[name]))
-
-        if kind == "dot_general":
-            dot = self.dialect.DotDimensionNumbers(attributes["dot_dimension_numbers"])
-            params["dimension_numbers"] = ((list(dot.lhs_contracting_dimensions), ()), ((), ()))
-        elif kind == "dot":
-            last = len(self.aval(op.operands[0]).shape) - 1
-            params["dimension_numbers"] = (([last], ()), ((), ()))
-        elif kind in ("convolution", "dynamic_conv"):
-            self.convolution(op, dense, params)
-        elif kind in ("reduce_window", "select_and_scatter"):
-            params["window_dimensions"] = dense("window_dimensions", [1])
-        elif kind == "sort":
-            params["dimension"] = self.ir.IntegerAttr(attributes["dimension"]).value
-        elif kind == "top_k":
-            params["k"] = self.ir.IntegerAttr(attributes["k"]).value
-        elif kind == "fft":
-            params["fft_lengths"] = dense("fft_length", [1])
-        if kind == "reduce" and len(op.operands) == 4:
-            if getattr(op.operands[1].owner, "name", "") == "stablehlo.iota":
-                first = op.regions[0].blocks[0].operations[0].attributes
-                least = re.search("L[TE]", str(first.get("comparison_direction")))
-                return "argmin" if least else "argmax"
-        if kind in ("reduce", "reduce_window", "scatter"):
-            return self.reduction(op, kind, dense)
-        bare = kind.removeprefix("broadcast_")  # of chlo, which brings operands to one shape
-        return OPERATIONS.get(kind, OPERATIONS.get(bare, bare if bare in RULES else kind))
-
-    def convolution(
-        self, op: Any, dense: Callable[[str, list[int]], list[int]], params: dict[str, Any]
-    ) -> None:
-        """Fills in what the rule of convolutions reads."""
-        conv = self.dialect.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-        kernel = list(conv.kernel_spatial_dimensions)
-        spec = (conv.kernel_output_feature_dimension, conv.kernel_input_feature_dimension, *kernel)
-        out = (conv.output_batch_dimension, conv.output_feature_dimension)
-        params["dimension_numbers"] = SimpleNamespace(
-            rhs_spec=spec, out_spec=(*out, *conv.output_spatial_dimensions)
-        )
-        ones = [1] * len(kernel)
-        for name in ("window_strides", "lhs_dilation", "rhs_dilation"):
-            params[name] = dense(name, ones)
-        params["padding"] = [(0, 0)] * len(kernel)
-        if "padding" in op.attributes:
-            ends = list(self.ir.DenseIntElementsAttr(op.attributes["padding"]))
-            params["padding"] = list(zip(ends[::2], ends[1::2]))
-
-    def reduction(self, op: Any, kind: str, dense: Callable[[str, list[int]], list[int]]) -> str:
-        """The primitive of a reduction, by what its body does."""
-        block = op.regions[0].blocks[0]
-        body = [o.operation.name.partition(".")[2] for o in block.operations][:-1]
-        suffix = BODIES.get(body[-1], "") if len(body) == 1 else ""
-        if kind == "reduce_window" and self.is_cumulative(op, dense):
-            suffix = "logsumexp" if {"exponential", "log_plus_one"} <= {*body} else suffix
-            if f"cum{suffix}" in REDUCTIONS:
-                return f"cum{suffix}"
-        if kind == "scatter":
-            named = {"sum": "scatter-add", "prod": "scatter-mul", "": "scatter"}
-            return named.get(suffix, f"scatter-{suffix}")
-        if suffix and (kind == "reduce" or suffix in ("sum", "max", "min")):
-            return f"{kind}_{suffix}"
-        return kind
-
-    def is_cumulative(self, op: Any, dense: Callable[[str, list[int]], list[int]]) -> bool:
-        """Whether the windows of a reduction begin, or end, where one axis does, and each is one
-        element longer."""
-        shape = list(self.aval(op.operands[0]).shape)
-        ones, window = [1] * len(shape), dense("window_dimensions", [])
-        axis = next((i for i, size in enumerate(window) if size > 1), None)
-        steps = ("window_strides", "base_dilations", "window_dilations")
-        if axis is None or "padding" not in op.attributes:
-            return False
-        if any(dense(name, ones) != ones for name in steps):
-            return False
-        padding = list(self.ir.DenseIntElementsAttr(op.attributes["padding"]))
-        ones[axis] = shape[axis]
-        ways = [
-            [(shape[axis] - 1) * (i == 2 * axis + end) for i in range(2 * len(shape))]
-            for end in (0, 1)
-        ]
-        return window == ones and padding in ways
