@@ -15,7 +15,8 @@ from learned_mapping_companion.mcm.graphs import load_graph
 from learned_mapping_companion.runs import task_of
 from learned_mapping_companion.worker import perform
 
-IDS = [name for name in TABLE if name.startswith("mcm.")]
+IDS = [name for name in TABLE if name.startswith("mcm.") and name != "mcm.doors"]
+"""All but the doors', whose runs are of no graph's."""
 OF_CODE = ("mcm.fig1", "mcm.fig3", "mcm.fig4")
 """Without runs: their numbers are the code's."""
 
@@ -42,7 +43,7 @@ def test_plans_ask_for_what_exists(name):
             *(name for of in graphs.SET_NAMES for name in graphs.names(of=of)),
         }:
             assert (data_folder() / "graphs" / f"{name}.json.gz").exists()
-    assert len(artifact.plan("quick", 3)) <= 50
+    assert len(artifact.plan("quick", 3)) <= 60
 
 
 def test_searches_get_equal_samples():
