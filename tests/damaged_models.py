@@ -489,8 +489,10 @@ def limit(seconds: int, memory: int) -> None:
     used = int(usage.ru_utime + usage.ru_stime) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (used + seconds, resource.RLIM_INFINITY))
     signal.alarm(600)
-    if memory:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, resource.RLIM_INFINITY))
+    if memory:  # beside what this process has imported, which is more than the parser's own has
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        room = pages * resource.getpagesize() + memory
+        resource.setrlimit(resource.RLIMIT_AS, (room, resource.RLIM_INFINITY))
 
 
 def alone(function: Callable[[], bytes], memory: int = 0, seconds: int = 60) -> Answer:
@@ -552,6 +554,8 @@ def each(judge: Callable[[int, Callable], dict], cases: list[int]) -> Iterator[d
             yield judge(cases.pop(0), alone)
 
 
+LIBRARIES = 1300 * 2**20
+"""Bytes of address space that the parser's process has taken before it reads."""
 TOGETHER = 100  # Cases of one process: what a parser keeps of each is gone with it.
 
 
@@ -593,7 +597,7 @@ def judged(door: str, cases: range) -> dict[str, Any]:
             def answer() -> bytes:
                 return json.dumps(models.answer(asked, input)).encode()
 
-            memory = models.MEMORY_BYTES * (8 if door == "archive" else 1)
+            memory = asked["bytes"] - (0 if door == "archive" else LIBRARIES)
             code, said, *cost[:] = apart(answer, memory, asked["seconds"])
             code, text = json.loads(said) if code == 0 else (1 if code == 98 else code, "")
             out, err = ("", text) if code else (text, "")

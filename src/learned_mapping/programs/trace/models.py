@@ -41,7 +41,10 @@ from learned_mapping.programs.recognition import (
 
 SECONDS, MEMORY_BYTES = 120, 8 * 2**30  # Of the parser's process, at most.
 # It gets so many of the processor, and one more for so many bytes of the file.
-FIRST_SECONDS, BYTES_PER_S = 20, 100_000
+FIRST_SECONDS, BYTES_PER_S = 18, 100_000
+# And so many bytes, of which its libraries take more than half, and more for each byte of the file;
+# those of an archive take more.
+FIRST_BYTES, BYTES_PER_BYTE = 2 * 2**30, 300
 WAITING = 5  # Seconds by the clock for each that it gets: others may hold the processor.
 UNROLL_LIMIT = 20_000  # As `dataflow.DEFAULT_UNROLL_LIMIT`, which would import JAX.
 MAX_MODEL_BYTES = 2**31  # Of a file whose weights are not read.
@@ -77,9 +80,12 @@ def read_model(
         raise InputError("--arg", "", "is for a function, or for the open sizes of an ONNX model")
     data = _content(path, kind)
     limit = min(FIRST_SECONDS + len(data) // BYTES_PER_S, SECONDS)
+    needed = FIRST_BYTES + BYTES_PER_BYTE * len(data)
+    memory = MEMORY_BYTES if kind == ARCHIVE else min(needed, MEMORY_BYTES)
     asked = {
         "kind": kind,
         "seconds": limit,
+        "bytes": memory,
         "name": name or Path(path).name.split(".")[0] or "graph",
         "parameters": None if parameters is None else list(parameters),
         "unroll_limit": unroll_limit,
@@ -193,8 +199,8 @@ def _run() -> int:
     try:
         import resource
 
-        seconds = asked["seconds"]
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        seconds, memory = asked["seconds"], asked["bytes"]
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, ValueError, OSError):

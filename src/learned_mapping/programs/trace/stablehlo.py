@@ -63,4 +63,9 @@ def read(data: bytes, asked: Mapping[str, Any]) -> Any:
             raise InputError(asked["name"], place, fault) from None
         from learned_mapping.programs.trace.stablehlo_reader import Reader
 
-        return Reader(asked["name"], ir, stablehlo, asked["unroll_limit"]).read(module)
+        try:
+            return Reader(asked["name"], ir, stablehlo, asked["unroll_limit"]).read(module)
+        except RuntimeError as error:
+            if "conversion error" not in str(error):  # of the binding, to text
+                raise
+            raise InputError(asked["name"], "", "holds a name that is not UTF-8") from None
