@@ -37,12 +37,12 @@ ARMS: dict[str, dict[str, Any]] = {
     "64 simulations": {"simulations": 64},
     "Reanalyse": {"reanalyse": 36},
     "no ids": {"ids": False},
-    "no baseline": {"potential": False},
+    "no baseline": {"potential": False, "limit": 256.0},
     "windows": IN_WINDOWS,
 }
 """Name -> the settings of `AgentConfig` that differ. An iteration learns from 4,608 samples: 36
 batches of 64 positions searched anew are half of these. Without a baseline values are whole
-returns, and the network has wider atoms."""
+returns, and need wider atoms."""
 
 
 ITERATIONS, LONGEST = 300, 7200.0

@@ -50,8 +50,8 @@ COMPILED = (
     "network",
     "width",
     "ids",
-    "potential",
     "log_values",
+    "limit",
     "learning_rate",
     "priced",
 )

@@ -60,6 +60,8 @@ class AgentConfig:
     buffer."""
     log_values: bool = False
     """Whether atoms are evenly spaced in sign(x) ln(1 + |x|) instead of x, see `network`."""
+    limit: float = 43.0
+    """The last atom, in units."""
     unroll: int = 5
     """Decisions after the first that a sample of an update holds."""
     batch: int = 256
@@ -155,6 +157,7 @@ WINDOWS = AgentConfig(
     value_scale=1.0,
     discount=0.99,
     log_values=True,
+    limit=2980.0,
     batch=512,
     updates=24,
     replay=131_072,
@@ -172,6 +175,7 @@ PAPER = AgentConfig(
     network=PAPER_SIZE,
     width=512,
     log_values=True,
+    limit=2980.0,
     batch=512,
     updates=16,
     learning_rate=2e-4,
@@ -197,7 +201,7 @@ RANGES: Ranges = {
         ("windows", "cold_games", "simulations", "unroll", "updates", "reanalyse"), COUNT
     ),
     **dict.fromkeys(("patience", "evaluate_every", "iterations"), COUNT),
-    "cold_temperature": POSITIVE,
+    **dict.fromkeys(("cold_temperature", "limit"), POSITIVE),
     **dict.fromkeys(("value_scale", "learning_rate"), NOT_NEGATIVE),
     **dict.fromkeys(("discount", "imitation"), SHARE),
     "drop_start": (-1e3, 1e3),

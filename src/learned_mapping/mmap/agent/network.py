@@ -69,9 +69,8 @@ class Atoms(NamedTuple):
         return -np.minimum(3.0 * np.abs(positions) / (positions[-1] / 8.0), FAINT)
 
 
-ATOMS, LOG_ATOMS, WIDE_ATOMS = Atoms(43, 81, False), Atoms(2980, 101, True), Atoms(256, 81, False)
-"""Of the distributions that values and rewards are, in units: as it is, with `log_values`, and
-without a `potential`, where values are whole returns."""
+ATOMS, LOG_ATOMS = 81, 101
+"""Of the distributions that values and rewards are; the second with `log_values`."""
 
 
 class Prediction(NamedTuple):
@@ -89,8 +88,8 @@ class Networks:
         self.config, self.counts = config, counts
         self.width = SEEN if config.priced else WIDTH
         """Numbers of the observation that are looked at."""
-        narrow = ATOMS if config.potential else WIDE_ATOMS
-        self.atoms = LOG_ATOMS if config.log_values else narrow
+        number = LOG_ATOMS if config.log_values else ATOMS
+        self.atoms = Atoms(config.limit, number, config.log_values)
         size, start = (
             paper_network if config.network == PAPER_SIZE else light_network,
             self.atoms.start(),
