@@ -495,7 +495,7 @@ def limit(seconds: int, memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (room, resource.RLIM_INFINITY))
 
 
-def alone(function: Callable[[], bytes], memory: int = 0, seconds: int = 60) -> Answer:
+def alone(function: Callable[[], bytes], memory: int = 2**30, seconds: int = 20) -> Answer:
     """What a function returns in a process that ends with it."""
     read, write = os.pipe()
     child = os.fork()
@@ -513,7 +513,7 @@ def alone(function: Callable[[], bytes], memory: int = 0, seconds: int = 60) -> 
     return code, said, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 
-def here(function: Callable[[], bytes], memory: int = 0, seconds: int = 60) -> Answer:
+def here(function: Callable[[], bytes], memory: int = 2**30, seconds: int = 20) -> Answer:
     """What a function returns in this process."""
     limit(seconds, memory)
     begin, code = time.process_time(), 0
