@@ -572,7 +572,8 @@ def warm(answer: Callable, archive: bytes) -> None:
 @functools.cache
 def made_apart(make: Callable[[], list[Any]]) -> list[Any]:
     """What a function makes in a process whose threads end with it: they would hang the others."""
-    return ast.literal_eval(alone(lambda: repr(make()).encode())[1].decode())
+    made = alone(lambda: repr(make()).encode(), memory=0, seconds=60)[1]
+    return ast.literal_eval(made.decode())
 
 
 def judged(door: str, cases: range) -> dict[str, Any]:
