@@ -200,8 +200,8 @@ def _value(rng: random.Random, field: Any, others: list[Any]) -> Any:
                 if known.cpp_type == field.CPPTYPE_STRING:
                     words += list(value) if known.is_repeated else [value]
         if field.name == "op_type":
+            from learned_mapping.doors.onnx_layouts import LAYOUTS
             from learned_mapping.programs.trace.names import ONNX
-            from learned_mapping.programs.trace.onnx_layouts import LAYOUTS
 
             words = [*ONNX, *LAYOUTS, "Scan", "SequenceAt", "Unique", "NonZero", *words]
         word = rng.choice(words)
@@ -472,10 +472,10 @@ PARSED_WITH = {
         *(f"jaxlib.mlir.dialects.{name}" for name in ("chlo", "func", "stablehlo")),
         "learned_mapping.programs.trace.graph",
         "learned_mapping.programs.trace.parameters",
-        "learned_mapping.programs.trace.stablehlo_reader",
+        "learned_mapping.doors.stablehlo_reader",
     ),
-    "onnx": ("onnx.inliner", "onnx.reference", "learned_mapping.programs.trace.onnx_model"),
-    "archive": ("learned_mapping.programs.trace.torch_archive",),
+    "onnx": ("onnx.inliner", "onnx.reference", "learned_mapping.doors.onnx_model"),
+    "archive": ("learned_mapping.doors.torch_archive",),
 }
 
 
@@ -580,7 +580,7 @@ def judged(door: str, cases: range) -> dict[str, Any]:
     """What `lmap trace` says to damaged files: exit code -> cases, the seconds and bytes of the
     costliest, the faults by how often, and what breaks a promise."""
     from learned_mapping.cli import main
-    from learned_mapping.programs.trace import models
+    from learned_mapping.doors import models
 
     for module in (*PARSED_WITH["StableHLO"], *PARSED_WITH.get(door, ())):
         import_module(module)  # once, for all children

@@ -24,6 +24,7 @@ FLOORS = (
         "lazy",
     ),
     ("programs",),
+    ("doors",),
     ("problem",),
     ("hardware",),
     ("learning",),

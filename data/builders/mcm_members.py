@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from learned_mapping.doors.user_function import Example
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.trace.user_function import Example
 
 from . import mcm_models
 from .zoo.models import ZOO, Model, frozen_trace, images, integers, model, tokens

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from learned_mapping.programs.costgraph import parse_costgraph
+from learned_mapping.doors.costgraph import parse_costgraph
 from learned_mapping.programs.formats import graph_from_json
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import Node

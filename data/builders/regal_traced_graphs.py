@@ -21,7 +21,7 @@ from learned_mapping_companion.datasets.manifest import SPLITS
 from learned_mapping_companion.datasets.registry import SETS, stored_manifest
 
 if TYPE_CHECKING:
-    from learned_mapping.programs.trace.user_function import Example
+    from learned_mapping.doors.user_function import Example
 
 INFERENCE, GRADIENT, TRAINING = "inference", "gradient", "training"
 """The forward pass; the forward and the backward pass of the mean square of the outputs; a whole

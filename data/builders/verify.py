@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from learned_mapping.doors import minimalloc
 from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
-from learned_mapping.programs import minimalloc
 from learned_mapping.programs.json_io import file_sha256, read_json, schema_name
 from learned_mapping_companion import results
 from learned_mapping_companion.datasets import registry

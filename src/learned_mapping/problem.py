@@ -233,8 +233,8 @@ class Problem(ABC):
 def _own_method(name: str, changed: float) -> Method:
     """A user's function of task, randomness and budget as a method. The module is run once, and
     again where its file has changed."""
+    from learned_mapping.doors.user_function import load_function
     from learned_mapping.programs.trace.dataflow import as_input_error
-    from learned_mapping.programs.trace.user_function import load_function
 
     with redirect_stdout(sys.stderr):  # what the user's code prints is no report
         function = load_function(name)
@@ -411,7 +411,7 @@ def _with_fallback(
 def read_graph_file(path: str, machine: Any = None) -> Any:
     """A graph from a file that holds one or a model, whatever its name, or from a user's function,
     ``MODULE:FUNCTION``; the same on every machine."""
-    from learned_mapping.programs import sources
+    from learned_mapping.doors import sources
 
     return sources.read_graph_of(path)
 

@@ -172,7 +172,7 @@ def costs_of(verdict: Verdict) -> dict[str, float]:
 
 def _probe(task: str) -> dict[str, Any]:
     method, instance, config = PROBES[task]
-    if task.startswith("regal."):
+    if task.startswith("regal.") and "graphs" not in config:
         from learned_mapping_companion.regal.graphs import graph_names
 
         config = config | {"graphs": list(graph_names("synthetic", "small"))[:1]}

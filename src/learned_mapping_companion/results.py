@@ -23,6 +23,7 @@ from learned_mapping_companion.artifact import (
     RUN,
     TABLE,
     Artifact,
+    Record,
     Run,
     find_artifact,
     reported,
@@ -84,7 +85,7 @@ def make(
     instances: Collection[str] = (),
     limit: TimeLimit | None = None,
     progress: bool = True,
-) -> dict[str, Any]:
+) -> Record:
     """Performs the runs an artifact lacks, makes its parts, assembles its result, stores and
     returns it.
 
@@ -111,7 +112,7 @@ def make(
     asked, seeds = seeds, DEFAULT_SEEDS[profile] if seeds is None else seeds
     if not 1 <= seeds <= MAX_SEEDS:
         raise InputError("--seeds", "", f"must be between 1 and {MAX_SEEDS}, got {seeds}")
-    plan = artifact.plan(profile, seeds)
+    plan = artifact.runs(profile, seeds)
     chosen, known_fingerprints = _choice(plan, only, instances), fingerprints.current()
     options = dict(
         jobs=jobs, cluster=cluster, reuse_stale=reuse_stale, limit=limit, progress=progress
@@ -131,7 +132,7 @@ def make(
             kept = (stored(part, profile) or {}).get("seeds")
         parts.append(make(part, profile, seeds=asked or kept, long=long, **options))
     try:
-        assembled = artifact.assemble(profile, records)
+        assembled = artifact.result(records, *parts)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         fault = (
             f"a record does not fit its artifact ({type(error).__name__}: {error}); make it again"
@@ -196,9 +197,7 @@ DATA["mcm.cnn_rnn"] = ("mcm-cnn-rnn",)
 """Paper, or artifact where it has its own -> the data sets that artifacts are made from."""
 
 
-def _fingerprints_of(
-    records: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]
-) -> dict[str, str]:
+def _fingerprints_of(records: Sequence[Record], parts: Sequence[Record]) -> dict[str, str]:
     """Key -> digest of what each method of a result did when its runs were made, ``none`` where
     nobody had stored it; an older one is not passed over."""
     digests: dict[str, str] = {}
@@ -240,7 +239,7 @@ def _said(path: Path) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def machine() -> dict[str, Any]:
+def machine() -> Record:
     """The machine without its name: cores this process may use, memory in bytes, the processor's
     model."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -253,7 +252,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _rates(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _rates(records: Sequence[Record]) -> Record:
     """The least and the largest `clock.rate` of the cores that performed the runs, of as many as
     have kept it."""
     known = [record["rate"] for record in records if "rate" in record]
@@ -276,7 +275,7 @@ CHECKED: set[tuple[Path, int]] = set()
 hundred times."""
 
 
-def load(artifact_id: str, profile: str = "full") -> dict[str, Any]:
+def load(artifact_id: str, profile: str = "full") -> Record:
     """The stored result of an artifact; raises `InputError` where it is missing or damaged."""
     path = result_path(artifact_id, profile)
     data = read_bytes(path)
@@ -288,12 +287,12 @@ def load(artifact_id: str, profile: str = "full") -> dict[str, Any]:
     return node.value
 
 
-def stored(artifact_id: str, profile: str = "full") -> dict[str, Any] | None:
+def stored(artifact_id: str, profile: str = "full") -> Record | None:
     """The result that `load` returns, or None where nothing is stored."""
     return load(artifact_id, profile) if result_path(artifact_id, profile).exists() else None
 
 
-def staleness(result: dict[str, Any]) -> list[str]:
+def staleness(result: Record) -> list[str]:
     """Why a result is stale: the methods that behave differently now, those of which nobody knows,
     the data sets that have changed, the parts that say something else now."""
     now, then = fingerprints.current(), result["fingerprints"]
@@ -375,7 +374,7 @@ def _check_row(row: Node) -> None:
             cells["curve"].fail("x and y differ in length")
 
 
-def select(result: dict[str, Any], where: str = "rows", **keys: Any) -> list[dict[str, Any]]:
+def select(result: Record, where: str = "rows", **keys: Any) -> list[Record]:
     """The rows of a result whose cells equal `keys`: ``select(result, instance="bert",
     metric="throughput")``."""
     return [
@@ -383,7 +382,7 @@ def select(result: dict[str, Any], where: str = "rows", **keys: Any) -> list[dic
     ]
 
 
-def value(result: dict[str, Any], where: str = "rows", **keys: Any) -> Any:
+def value(result: Record, where: str = "rows", **keys: Any) -> Any:
     """The value of the one row whose cells equal `keys`; raises LookupError unless there is exactly
     one."""
     rows = select(result, where, **keys)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas
 
 from learned_mapping_companion import statistics
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Record, Run
 from learned_mapping_companion.statistics import (
     Scores,
     Statistic,
@@ -23,11 +23,12 @@ from learned_mapping_companion.statistics import (
     geometric_mean,
 )
 
-Row = dict[str, Any]
-Record = dict[str, Any]
+Row = Record
+Rows = Iterable[Row]
+Records = Sequence[Record]
 
 
-def frame(records: Sequence[Record]) -> pandas.DataFrame:
+def frame(records: Records) -> pandas.DataFrame:
     """A line per record: instance, method and seed, the cells of its result, and of its config
     (``config_X``)."""
     lines = [
@@ -38,7 +39,7 @@ def frame(records: Sequence[Record]) -> pandas.DataFrame:
     return pandas.DataFrame(lines, dtype=object).infer_objects()
 
 
-def grouped(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
+def grouped(records: Records) -> dict[tuple[str, str], list[Record]]:
     """(instance, method) -> its records, in their order; of a run with ``config["arm"]`` that is
     the method."""
     groups: dict[tuple[str, str], list[Record]] = {}
@@ -46,6 +47,11 @@ def grouped(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
         method = record.get("config", {}).get("arm", record["method"])
         groups.setdefault((record["instance"], method), []).append(record)
     return groups
+
+
+def column(records: Iterable[Record], name: str) -> list[Any]:
+    """What the result of each record says of `name`."""
+    return [record["result"][name] for record in records]
 
 
 def by(entries: Iterable[Mapping[str, Any]], *keys: str) -> dict[Any, list[Any]]:
@@ -72,9 +78,11 @@ def sweep(
     ]
 
 
-def of_profile(choices: Mapping[str, Any], profile: str) -> Any:
-    """The entry of a profile; of ``full`` where ``paper`` has none of its own."""
-    return choices.get(profile, choices["full"])
+def values_of(entries: Iterable[Row], *keys: str, **where: Any) -> dict[Any, Any]:
+    """Value of a key, or values of several -> the ``value`` of the row that has it, among the rows
+    whose cells equal `where`."""
+    chosen = [e for e in entries if all(e.get(name) == cell for name, cell in where.items())]
+    return {key: entry["value"] for key, (*_, entry) in by(chosen, *keys).items()}
 
 
 def row(instance: str, method: str, metric: str, value: Any, **more: Any) -> Row:
@@ -179,15 +187,3 @@ def ratio_rows(
                 interval_row(instance, ours, "ratio", ratio, baseline=other, n=runs, **more)
             )
     return entries
-
-
-def assembled(entries: Iterable[Row], *, valid: Iterable[bool] = ()) -> Record:
-    """The result of an assemble function: its rows, and how many solutions were judged and are
-    invalid."""
-    judged = [bool(verdict) for verdict in valid]
-    return {"rows": list(entries), "validated": len(judged), "invalid": judged.count(False)}
-
-
-def from_part(part: Record, entries: Iterable[Row]) -> Record:
-    """The result of an artifact made from another's rows: the solutions are that one's."""
-    return {"rows": list(entries), "validated": part["validated"], "invalid": part["invalid"]}

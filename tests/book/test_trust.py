@@ -148,7 +148,7 @@ PICKLES = ("pickle", "cloudpickle", "dill", "shelve", "marshal")
 
 
 def test_the_parser_of_models_has_the_limits_of_the_page():
-    from learned_mapping.programs.trace.models import MEMORY_BYTES, SECONDS
+    from learned_mapping.doors.models import MEMORY_BYTES, SECONDS
 
     text = (PROJECT / "book" / "trust.md").read_text()
     assert f"up to {SECONDS} seconds and {MEMORY_BYTES // 2**30} GiB" in " ".join(text.split())

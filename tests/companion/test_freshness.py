@@ -32,7 +32,7 @@ def code(own_folders, monkeypatch):
 def table(code, tmp_path, monkeypatch):
     """Two methods, and a figure drawn from the table's result."""
 
-    def plan(profile: str, seeds: int) -> list[Run]:
+    def plan(seeds: int) -> list[Run]:
         folders = {method: tmp_path / method for method in METHODS}
         for folder in folders.values():
             folder.mkdir(exist_ok=True)
@@ -43,22 +43,14 @@ def table(code, tmp_path, monkeypatch):
             for seed in range(seeds)
         ]
 
-    def assemble(profile: str, records: list[dict]) -> dict:
+    def assemble(records: list[dict]) -> dict:
         return {"rows": [], "validated": len(records), "invalid": 0}
 
-    def redraw(profile: str, records: list[dict]) -> dict:
-        return {
-            "rows": [],
-            "validated": results.load("toy.table", profile)["validated"],
-            "invalid": 0,
-        }
+    def redraw(records: list[dict], part: dict) -> dict:
+        return {"rows": [], "validated": part["validated"], "invalid": 0}
 
-    table = Artifact("toy.table", "A table", plan, assemble)
-    install(
-        monkeypatch,
-        table,
-        Artifact("toy.figure", "A figure", lambda profile, seeds: [], redraw, ("toy.table",)),
-    )
+    table, figure = Artifact("toy.table", assemble, plan), Artifact("toy.figure", redraw)
+    install(monkeypatch, table, figure, parts={"toy.figure": ["toy.table"]})
     return table
 
 
@@ -94,7 +86,7 @@ def test_a_record_of_other_behaviour_shows(table, code):
 def test_every_run_of_the_tables_has_a_fingerprint():
     """Would catch a task or a method of a table that nobody would see change; which command stores
     it is said."""
-    plans = [find_artifact(name).plan("full", 1) for name in TABLE]
+    plans = [find_artifact(name).runs("full", 1) for name in TABLE]
     keys = {fingerprints.key_of(run) for plan in plans for run in plan}
     without = sorted(keys - set(fingerprints.entries()) - set(fingerprints.NO_METHOD))
     assert not without, f"no fingerprint: run `lmap fingerprint {' '.join(without)}`"
@@ -112,14 +104,14 @@ def test_changed_data_makes_a_result_stale(table, monkeypatch):
 def test_long_runs_are_performed_only_where_asked_for(table, tmp_path):
     """Hours of training must not start because somebody wants the table."""
 
-    def plan(profile, seeds):
-        short, long = table.plan(profile, 1)
+    def plan(seeds):
+        short, long = table.plan(1)
         return [
             short,
             Run(long.task, long.method, long.instance, long.config, long.seed, long=True),
         ]
 
-    partly = Artifact("toy.table", "A table", plan, table.assemble)
+    partly = Artifact("toy.table", table.assemble, plan)
     assert results.make(partly, "full", seeds=1, progress=False)["validated"] == 1
     assert results.make(partly, "full", seeds=1, long=True, progress=False)["validated"] == 2
     assert results.make(partly, "full", seeds=1, progress=False)["validated"] == 2

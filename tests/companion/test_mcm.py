@@ -35,7 +35,7 @@ def test_plans_ask_for_what_exists(name):
         *(f"{repair}-{mode}" for repair in repairs for mode in cp_sat.MODES),
     }
     for profile in PROFILES:
-        runs = artifact.plan(profile, 2)
+        runs = artifact.runs(profile, 2)
         assert runs or artifact.parts or name in OF_CODE
         assert {run.method for run in runs} <= known
         for name in {run.instance for run in runs} - {
@@ -43,13 +43,13 @@ def test_plans_ask_for_what_exists(name):
             *(name for of in graphs.SET_NAMES for name in graphs.names(of=of)),
         }:
             assert (data_folder() / "graphs" / f"{name}.json.gz").exists()
-    assert len(artifact.plan("quick", 3)) <= 60
+    assert len(artifact.runs("quick", 3)) <= 60
 
 
 def test_searches_get_equal_samples():
     """Catches a comparison in which one search may try more."""
     for profile in PROFILES:
-        runs = classical.plan_optimum(profile, 3)
+        runs = classical.OPTIMUM.runs(profile, 3)
         assert len({run.config["samples"] for run in runs if run.method in classical.SEARCHES}) == 1
 
 
@@ -60,7 +60,7 @@ def test_no_instance_is_decided_by_its_longest_op():
         seconds = ChipModel(load_graph(instance), ChipPackage(chips=chips)).op_seconds
         return seconds.sum() / chips / seconds.max()
 
-    cases = {(run.instance, run.config["chips"]) for run in classical.plan_optimum("full", 1)}
+    cases = {(run.instance, run.config["chips"]) for run in classical.OPTIMUM.runs("full", 1)}
     assert all(room(*case) >= 2.0 for case in cases)
     assert room("inception_inference", 4) < 2.0
 
@@ -98,9 +98,9 @@ def test_each_example_breaks_the_rule_it_is_named_after():
     different."""
     records = [
         {"method": run.method, "instance": run.instance, "result": perform(task_of(run))["result"]}
-        for run in classical.plan_fig2("quick", 1)
+        for run in classical.FIG2.runs("full", 1)
     ]
-    assembled = classical.assemble_fig2("quick", records)
+    assembled = classical.FIG2.result(records)
     assert (assembled["validated"], assembled["invalid"]) == (1, 0)
     panels = {
         panel.get_title(): panel.get_xlabel()

@@ -8,10 +8,12 @@ from learned_mapping_companion.worker import perform
 
 
 def records(value):
-    """A record for every run of the quick plan, with a throughput by method, samples, spread and
+    """A record for every run of the plan on two worlds, with a throughput by method, samples, spread and
     seed, and a curve that ends with it."""
     made = []
-    for run in chips.plan_chips("quick", 2):
+    for run in chips.CHIPS.runs("full", 2):
+        if run.config["world"] > chips.FIRST_WORLD or run.config["spread"] == 0.25:
+            continue
         reached = value(run.method, run.config["samples"], run.config["spread"], run.seed)
         curve = {"x": [0.1], "samples": [1], "y": [reached], "x_unit": "s"}
         result = {"valid": True, "throughput": reached, "seconds": 2.0, "curve": curve}
@@ -36,19 +38,19 @@ def test_rows_by_hand():
             return 100.0 if spread else 50.0
         if method == chips.LEARNED:
             return 150.0 if spread else 51.0
-        return 104.0 if samples == 3 else 120.0
+        return 104.0 if samples <= 60 else 120.0
 
-    result = chips.assemble_chips("quick", records(value))
+    result = chips.CHIPS.result(records(value))
     rows = result["rows"]
-    few = {"method": chips.LEARNED, "samples": 3}
+    few = {"method": chips.LEARNED, "samples": 10}
     over = few | {"metric": "over_start", "baseline": chips.START}
     assert one(rows, spread=0.5, **over)["value"] == pytest.approx(1.5)
     assert one(rows, spread=0.0, **over)["value"] == pytest.approx(1.02)
     few |= {"metric": "ratio"}
     against = one(rows, spread=0.5, baseline="rl-balanced", **few)
-    assert against["value"] == pytest.approx(1.25) and against["against"] == 10
+    assert against["value"] == pytest.approx(1.25) and against["against"] == 430
     frozen = one(rows, spread=0.5, baseline="learned-times-throughput", **few)
-    assert frozen["value"] == pytest.approx(150 / 104) and frozen["against"] == 3
+    assert frozen["value"] == pytest.approx(150 / 104) and frozen["against"] == 60
     level = {"metric": "samples", "target": "1.05"}
     assert one(rows, method=chips.LEARNED, spread=0.5, **level)["value"] == 1
     assert one(rows, method=chips.LEARNED, spread=0.0, **level)["value"] is None
@@ -59,7 +61,7 @@ def test_rows_by_hand():
 def test_methods_that_learn_the_chips_get_the_fewest_measurements():
     """Catches a comparison in which ours measures most."""
     most = {}
-    for run in chips.plan_chips("full", 1):
+    for run in chips.CHIPS.runs("full", 1):
         most[run.method] = max(most.get(run.method, 0), run.config["samples"])
     assert most[chips.LEARNED] < min(most[m] for m in chips.METHODS if m not in chips.LEARN_CHIPS)
 

@@ -16,7 +16,7 @@ def test_rows_by_hand():
     """Catches a ratio upside down, CP-SAT's rounding that counts as a gain, a bound below what is
     there, and a proof that is not one."""
     given = [record("a", 4.0, 4.0, True), record("b", 2.0 - 1e-9, 3.0, False)]
-    result = eq_4.assemble_eq_4("full", given)
+    result = eq_4.EQ_4.result(given)
     rows = {(row["instance"], row["metric"]): row["value"] for row in result["rows"]}
     assert rows["a", "over_chain"] == 2.0 and rows["b", "over_chain"] == 1.0
     assert rows["a", "over_chain_at_most"] == 2.0 and rows["b", "over_chain_at_most"] == 1.5
@@ -39,5 +39,5 @@ def test_a_run_of_branches_side_by_side():
 
 def test_graphs_are_of_training():
     """Catches a test graph among those that were looked at."""
-    instances = {run.instance for run in eq_4.plan_eq_4("full", 5)}
+    instances = {run.instance for run in eq_4.EQ_4.runs("full", 5)}
     assert instances <= set(eq_4.graphs.names("train")) and len(instances) > 20

@@ -60,7 +60,7 @@ def test_figure_5_by_hand():
         record("sa", "a", 6.0),
         record("sa", "b", 2.0),
     ]
-    actual = mcm_learning.assemble_fig5("full", records)
+    actual = mcm_learning.FIG5.result(records)
     rows = {(r["instance"], r["method"], r["metric"], r.get("target")): r for r in actual["rows"]}
     ratio = rows["all", "rl", "ratio", None]
     assert ratio["baseline"] == "sa" and ratio["value"] == pytest.approx(1.0)  # of 1/2 and 2
@@ -84,30 +84,30 @@ def test_figure_5_by_hand():
 
 def test_headroom_has_the_runs_of_figure_5_on_graphs_of_its_own():
     """Catches an untrained method left out, other samples, and a quick run that opens the set."""
-    runs, before = mcm_learning.plan_headroom("full", 5), mcm_learning.plan_fig5("full", 5)
+    runs, before = mcm_learning.HEADROOM.runs("full", 5), mcm_learning.FIG5.runs("full", 5)
     assert {r.instance for r in runs} == set(graphs.names(of=graphs.HEADROOM))
     assert not {r.instance for r in runs} & {r.instance for r in before}
     kinds = [{(r.task, r.method, str(r.config), r.seed) for r in item} for item in (runs, before)]
     trained = {run for run in kinds[1] if run[1].startswith(("zeroshot", "finetune"))}
     assert kinds[0] == kinds[1] - trained and len({run[1] for run in trained}) == 6
     assert len(runs) == 16 * (3 + 8 * 5) and len(before) == 16 * (3 + 14 * 5)
-    quick = mcm_learning.plan_headroom("quick", 1)
-    assert set(quick) <= set(mcm_learning.plan_fig5("quick", 1)) and {
+    quick = mcm_learning.HEADROOM.runs("quick", 1)
+    assert set(quick) <= set(mcm_learning.FIG5.runs("quick", 1)) and {
         r.instance for r in quick
     } <= set(graphs.names())
 
 
-@pytest.mark.parametrize("plan", [mcm_learning.plan_fig5, mcm_learning_bert.plan_fig6])
-def test_searches_of_a_plan_get_equal_samples(plan):
+@pytest.mark.parametrize("artifact", [mcm_learning.FIG5, mcm_learning_bert.FIG6])
+def test_searches_of_a_plan_get_equal_samples(artifact):
     """Catches a search that may try more."""
     for profile in PROFILES:
-        runs = plan(profile, 2)
+        runs = artifact.runs(profile, 2)
         searches = [
             r for r in runs if r.method in (*mcm_learning.SEARCHES, *mcm_learning_bert.SEARCHES)
         ]
-        early = mcm_learning_bert.EARLY_SAMPLES if plan is mcm_learning_bert.plan_fig6 else None
-        whole = [r for r in searches if r.config["samples"] != early]
-        assert len({r.config["samples"] for r in whole}) <= 1
+        counts = {r.config["samples"] for r in searches}
+        assert len(counts) == 1 + (artifact is mcm_learning_bert.FIG6 and profile != "quick")
+        whole = [r for r in searches if r.config["samples"] == max(counts)]
         assert {r.method for r in searches} == {r.method for r in whole}
 
 

@@ -9,7 +9,7 @@ from learned_mapping_companion.worker import perform
 def records(value):
     """A record for every run of the quick plan, with a throughput by method and task."""
     made = []
-    for run in wide.plan_wide("quick", 2):
+    for run in wide.WIDE.runs("quick", 2):
         result = {"valid": True, "throughput": value(run), "seconds": 2.0}
         if run.task == "mcm.wide_solver":
             result["most"] = 80.0
@@ -35,8 +35,8 @@ def test_rows_by_hand(monkeypatch):
             return 300.0 if run.method == "learned-times" else 200.0
         return {"rl-balanced": 30.0, "rl-balanced-frozen": 20.0}.get(run.method, 10.0)
 
-    result = wide.assemble_wide("quick", records(value))
-    rows, name = result["rows"], wide.QUICK_GRAPHS[0]
+    result = wide.WIDE.result(records(value))
+    rows, name = result["rows"], "gru_writer_1x6"
     assert one(rows, instance=name, method="rl-balanced", metric="of_bound")["value"] == 0.75
     assert one(rows, instance="all", method="climb", metric="of_bound")["value"] == 0.25
     assert one(rows, metric="its_bound")["value"] == 2.0
@@ -49,8 +49,8 @@ def test_rows_by_hand(monkeypatch):
 
 def test_quick_opens_no_test_graph_and_searches_get_equal_samples():
     """Catches a set opened before its table, and a search that may try more."""
-    assert {run.instance for run in wide.plan_wide("quick", 1)} == set(wide.QUICK_GRAPHS)
-    runs = wide.plan_wide("full", 5)
+    assert {run.instance for run in wide.WIDE.runs("quick", 1)} == {"gru_writer_1x6"}
+    runs = wide.WIDE.runs("full", 5)
     assert {run.instance for run in runs} == set(wide.graphs.names("test", wide.graphs.WIDE))
     searches = [run for run in runs if run.task == "mcm.wide" and run.method in wide.SEARCHES]
     assert {run.config["samples"] for run in searches} == {500}

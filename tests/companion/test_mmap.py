@@ -49,7 +49,7 @@ def table_records() -> list[dict]:
 def test_every_search_gets_every_seed():
     """Catches a method left out of the table, rules run five times for nothing, and unequal
     budgets; on the short program what the paper compares has ten seeds, by either clock."""
-    plan = mmap_table2.plan_table2("full", 5)
+    plan = mmap_table2.TABLE2.runs("full", 5)
     for instance in mmap_table2.WORKLOADS:
         runs = [run for run in plan if run.instance == instance]
         played = (
@@ -58,7 +58,7 @@ def test_every_search_gets_every_seed():
             else {*METHODS, *mmap_table2.IN_WINDOWS}
         )
         assert {run.method for run in runs} == {*played, "xla"}
-        short, long = mmap_table2.seconds_for("full", instance)
+        short, long = mmap_table2.seconds_for(instance)
         for seconds, methods in (
             (short, played - {*mmap_table2.LONG_ALONE}),
             (long, {*mmap_table2.LONG} & played),
@@ -71,12 +71,12 @@ def test_every_search_gets_every_seed():
                 run.long == (seconds == long) for run in of_clock
             )
     assert len({run.digest for run in plan}) == len(plan)
-    assert not any(run.long for run in mmap_table2.plan_table2("quick", 1))
+    assert not any(run.long for run in mmap_table2.TABLE2.runs("quick", 1))
 
 
 def test_rows_follow_the_records():
     records = table_records()
-    assembled = mmap_table2.assemble_table2("full", records)
+    assembled = mmap_table2.TABLE2.result(records)
     assert (assembled["validated"], assembled["invalid"]) == (len(records) - 1, 0)
     rows = {(row["instance"], row["method"], row["metric"]): row for row in assembled["rows"]}
     for i, method in enumerate(METHODS, 1):
@@ -99,7 +99,7 @@ def test_the_best_game_put_together_stands_beside_the_whole_game():
         if item["method"] == "muzero":
             log = [{"cpu_s": float(i), "best_found": 0.1 * i if i else None} for i in range(10)]
             item["result"] |= {"best_found": 0.9, "log": log, "seconds": 15.0}
-    rows = mmap_table2.assemble_table2("full", records)["rows"]
+    rows = mmap_table2.TABLE2.result(records)["rows"]
     (actual,) = results.select({"rows": rows}, metric="best_found")
     (whole,) = results.select({"rows": rows}, metric="return", method="muzero", instance="one")
     assert (actual["method"], actual["value"], actual["n"]) == ("muzero", pytest.approx(0.9), 3)
@@ -114,7 +114,7 @@ def test_the_best_game_put_together_stands_beside_the_whole_game():
 
 def test_contrasts_are_with_the_strongest_evolution():
     """Would catch a baseline taken over the variants' mean, and a ratio the wrong way up."""
-    rows = mmap_table2.assemble_table2("full", table_records())["rows"]
+    rows = mmap_table2.TABLE2.result(table_records())["rows"]
     values = dict(zip(METHODS, (0.05 * i for i in range(1, len(METHODS) + 1))))
     strongest = {
         "evolution-best": values["evolution-warm"],
@@ -137,7 +137,7 @@ def test_searches_are_compared_for_equal_seconds_only():
     """A long run of the agent meets long runs and rules; of the evolutions the one that leads must
     have run as long."""
     name = "alexnet_train_batch_32"
-    short, long = mmap_table2.seconds_for("full", name)
+    short, long = mmap_table2.seconds_for(name)
 
     def timed(method, seconds, value, name=name):
         actual = record(name, method, 0, value)
@@ -153,7 +153,7 @@ def test_searches_are_compared_for_equal_seconds_only():
     ]
 
     def compared():
-        rows = mmap_table2.assemble_table2("full", records)["rows"]
+        rows = mmap_table2.TABLE2.result(records)["rows"]
         actual = results.select({"rows": rows}, method="muzero", metric="difference", instance=name)
         return {row["baseline"]: row["value"] for row in actual}
 
@@ -166,7 +166,7 @@ def test_searches_are_compared_for_equal_seconds_only():
         timed(method, short, value, "rnn_0")
         for method, value in (("greedy-tuned", 0.1), ("edit-search", 0.3))
     ]
-    rows = mmap_table2.assemble_table2("full", records)["rows"]
+    rows = mmap_table2.TABLE2.result(records)["rows"]
     actual = results.select(
         {"rows": rows}, method="edit-search", metric="difference", baseline="greedy-tuned"
     )
@@ -190,7 +190,7 @@ def test_invalid_solutions_are_counted():
     records = [
         record("one", method, 0, 0.5, valid=method != "random") for method in ("xla", *METHODS)
     ]
-    assert mmap_table2.assemble_table2("full", records)["invalid"] == 1
+    assert mmap_table2.TABLE2.result(records)["invalid"] == 1
 
 
 def test_a_run_is_a_validated_mapping():
@@ -264,7 +264,7 @@ def test_the_agents_record_keeps_what_it_learned(monkeypatch):
         for seed in (0, 1)
     ]
     others = [outcome for outcome in table_records() if outcome["method"] != "muzero"]
-    rows = mmap_table2.assemble_table2("full", others + records)["rows"]
+    rows = mmap_table2.TABLE2.result(others + records)["rows"]
     worth = result["decisions"] / 174
     for metric, least in (
         ("games", result["samples"]),
@@ -277,11 +277,8 @@ def test_the_agents_record_keeps_what_it_learned(monkeypatch):
 def test_a_run_of_another_program_is_noticed(monkeypatch):
     """A run's key has the digest of its program, which the file may no longer be."""
     name = "alexnet_train_batch_32"
-    whole = mmap_runs.manifest()
-    changed = dataclasses.replace(
-        whole, items=(dataclasses.replace(whole.item(name), digest="f" * 64),)
-    )
-    monkeypatch.setattr(mmap_runs, "manifest", lambda: changed)
+    changed = dataclasses.replace(mmap_runs.compiled.item(name), digest="f" * 64)
+    monkeypatch.setattr(mmap_runs.compiled, "item", lambda name: changed)
     run = mmap_runs.plan_run("greedy", name, {"samples": 1})
     with pytest.raises(InputError, match="manifest"):
         mmap_runs.run_method(run.method, run.instance, run.config, run.seed)
@@ -290,5 +287,5 @@ def test_a_run_of_another_program_is_noticed(monkeypatch):
 def test_unknown_workloads_are_refused():
     with pytest.raises(InputError, match="no-such-program"):
         mmap.workload("no-such-program")
-    with pytest.raises(InputError, match="no such item"):
+    with pytest.raises(InputError, match="none of the sixty"):
         mmap_runs.plan_run("greedy", "no-such-program", {})

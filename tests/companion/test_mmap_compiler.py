@@ -13,20 +13,20 @@ from learned_mapping_builders.tpu.runs import play_on_prices, refined
 from compiler_texts import text
 from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.figures.mmap_results import latency_table, two_prices
-from learned_mapping_companion.mmap.compiler import PROGRAMS, assemble_compiler, plan_compiler
+from learned_mapping_companion.mmap.compiler import COMPILER, PROGRAMS
 from learned_mapping_companion.results import load, value
 
 
 def test_without_any_price_there_is_a_table_all_the_same():
     """Would catch a checkout without the compiler in which not everything can be made."""
-    assert all(run.long for run in plan_compiler("quick", 1))
-    result = assemble_compiler("quick", [])
+    assert all(run.long for run in COMPILER.runs("quick", 1))
+    result = COMPILER.result([])
     assert value(result, instance="all", method="all", metric="programs") == 0
 
 
 def test_the_plan_has_every_family_and_twenty_programs():
     """Would catch a table of easy programs alone."""
-    runs = plan_compiler("full", 1)
+    runs = COMPILER.runs("full", 1)
     assert {run.instance for run in runs} == set(PROGRAMS) and len(PROGRAMS) >= 20
     assert len({run.digest for run in runs}) == len(runs)
     for family in ("rnn_", "inference_", "_train_", "mlperf_", "fleet_"):

@@ -53,4 +53,4 @@ def test_the_papers_numbers_are_those_of_the_workloads():
 def test_a_program_without_a_number_is_named(stored):
     stored(rnn_0={})
     with pytest.raises(InputError, match="rnn_0"):
-        mmap_data.assemble_fig9("quick", [])
+        mmap_data.FIG9.result([])

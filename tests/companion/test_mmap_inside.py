@@ -8,21 +8,21 @@ from learned_mapping_companion.mmap import inside, model, table2
 
 
 def test_plans_are_long_and_not_quick():
-    for plan in (inside.plan_inside, model.plan_model):
-        runs = plan("full", 5)
+    for artifact in (inside.INSIDE, model.MODEL):
+        runs = artifact.runs("full", 5)
         assert (
             runs
             and all(run.long and run.method == "muzero" for run in runs)
-            and not plan("quick", 5)
+            and not artifact.runs("quick", 5)
         )
-    planned = model.plan_model("full", 1)
+    planned = model.MODEL.runs("full", 1)
     arms = [run.config["arm"] for run in planned if run.instance == model.INSTANCE]
     assert arms == [*model.ARMS, *model.EQUAL]
 
 
 def test_arms_for_equal_decisions_differ_in_simulations_alone():
     """On every short program of Figure 7; would catch an arm that a clock ends early."""
-    planned = [run for run in model.plan_model("full", 1) if run.config["arm"] in model.EQUAL]
+    planned = [run for run in model.MODEL.runs("full", 1) if run.config["arm"] in model.EQUAL]
     assert {run.instance for run in planned} == set(table2.ABLATED[:4])
     for run in planned:
         settings = dict(run.config["settings"])

@@ -15,7 +15,6 @@ from learned_mapping_companion import results
 from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.figures.mmap import layouts as draw
 from learned_mapping_companion.mmap import speedup as layouts
-from learned_mapping_companion.mmap.speedup import OURS
 
 BUFFERS = [
     # tensor, output?, action, start, end
@@ -91,7 +90,6 @@ def test_the_agents_best_seed_is_shown(monkeypatch):
     actual.clear()
     with pytest.raises(InputError, match="muzero: is not yet run"):
         layouts.best_game(layouts.FIG8_PROGRAM)
-    assert [run.method for run in layouts.plan_fig8("quick", 3)] == ["xla", OURS]
 
 
 def test_the_marked_stays_are_drawn_in_both_panels():

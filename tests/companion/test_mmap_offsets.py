@@ -3,15 +3,14 @@ all eleven."""
 
 import pytest
 
+from learned_mapping.doors.minimalloc import read_minimalloc
 from learned_mapping.mmap.methods import solve
 from learned_mapping.mmap.validate import validate
-from learned_mapping.programs.minimalloc import read_minimalloc
 from learned_mapping_companion import results
 from learned_mapping_companion.mmap.offsets import (
     METHODS,
-    assemble_offsets,
+    OFFSETS,
     packed_by_cp_sat,
-    plan_offsets,
 )
 
 # of MiniMalloc's README
@@ -32,7 +31,7 @@ def test_cp_sat_places_as_many_bytes_as_fit(tmp_path, capacity, share):
 
 
 def test_the_plan_has_every_method_on_all_eleven():
-    runs = plan_offsets("full", 1)
+    runs = OFFSETS.runs("full", 1)
     assert len({(run.instance, run.method) for run in runs}) == len(runs) == 11 * len(METHODS)
 
 
@@ -43,7 +42,7 @@ def test_the_rows_count_what_fits_as_a_whole():
         result = {"judged": True, "valid": True, "costs": {"return": share}}
         return {"instance": instance, "method": method, "config": {}, "result": result}
 
-    outcome = assemble_offsets("full", [record("A", "packing", 1.0), record("B", "packing", 0.999)])
+    outcome = OFFSETS.result([record("A", "packing", 1.0), record("B", "packing", 0.999)])
     assert results.value(outcome, instance="all", method="packing", metric="whole") == 1
     assert results.value(
         outcome, instance="all", method="packing", metric="share"

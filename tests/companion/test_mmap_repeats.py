@@ -8,7 +8,7 @@ from learned_mapping_companion.mmap import repeats
 
 def test_both_are_compared_program_by_program():
     """Would catch a gain of the wrong sign, and a tie that is counted."""
-    plan = repeats.plan_repeats("full", 5)
+    plan = repeats.BY_REPEATS.runs("full", 5)
     assert len(plan) == 120 and not any(run.long for run in plan)
     gains = {"alexnet_train_batch_32": 0.1, "rnn_0": -0.02, "rnn_1": 0.0005}
     records = [
@@ -26,7 +26,7 @@ def test_both_are_compared_program_by_program():
         for run in plan
         if run.instance in gains
     ]
-    result = repeats.assemble_repeats("full", records)
+    result = repeats.BY_REPEATS.result(records)
     rows = {
         row["metric"]: row for row in results.select(result, instance="all", method=repeats.REPEATS)
     }

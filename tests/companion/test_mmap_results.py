@@ -47,7 +47,7 @@ def table3() -> dict:
     for name, times in (("one", (1.0, 4.0)), ("two", (5.0,))):
         records += [record(name, "xla", 0, 2.0)]
         records += [record(name, OURS, seed, time) for seed, time in enumerate(times)]
-    return {"id": "mmap.table3", **mmap_speedup.assemble_table3("full", records)}
+    return {"id": "mmap.table3", **mmap_speedup.TABLE3.result(records)}
 
 
 def test_prod_is_the_better_of_both_run_for_run():
@@ -75,9 +75,7 @@ def test_a_lead_is_measured_apart_from_the_training_that_showed_it():
                 record(name, method, seed, 1.0, value) for seed, value in enumerate(returns)
             ]
     leads = [
-        r
-        for r in mmap_speedup.assemble_table3("full", records)["rows"]
-        if r["metric"] == "lead_over_edits"
+        r for r in mmap_speedup.TABLE3.result(records)["rows"] if r["metric"] == "lead_over_edits"
     ]
     assert [(r["instance"], r["n"], round(r["value"], 9)) for r in leads] == [
         (mmap_speedup.LEADS[0], 2, 0.05)
@@ -85,7 +83,7 @@ def test_a_lead_is_measured_apart_from_the_training_that_showed_it():
     assert leads[0]["low"] == pytest.approx(0.0) and leads[0]["high"] == pytest.approx(0.1)
     planned = [
         r
-        for r in mmap_speedup.plan_table3("full", 5)
+        for r in mmap_speedup.TABLE3.runs("full", 5)
         if r.instance in mmap_speedup.LEADS and r.seed
     ]
     assert len(planned) == 2 * 2 * mmap_speedup.SEEDS_REPEATED and all(run.long for run in planned)
@@ -95,9 +93,9 @@ def test_arms_of_figure_7_are_compared_for_equal_games():
     """Would catch an arm left out, one of another program, and an arm judged by games that the
     other had not."""
     name = mmap_table2.ABLATED[0]
-    plan = mmap_table2.plan_fig7("full", 2)
+    plan = mmap_table2.FIG7.runs("full", 2)
     assert len(plan) == 12 * len(mmap_table2.ABLATED) and all(run.long for run in plan)
-    assert not mmap_table2.plan_fig7("quick", 2)
+    assert not mmap_table2.FIG7.runs("quick", 2)
     runs = [run for run in plan if run.instance == name]
     arms = [record(name, run.method, run.seed, 1.0, 0.3) | {"config": run.config} for run in runs]
     for result in arms:
@@ -109,7 +107,7 @@ def test_arms_of_figure_7_are_compared_for_equal_games():
             "decisions": 10 * 64 * 64 + 500.0,
             "actions": "2" * mmap_runs.num_buffers(name),
         }
-    rows = mmap_table2.assemble_fig7("full", arms)["rows"]
+    rows = mmap_table2.FIG7.result(arms)["rows"]
     for metric in ("return", "games", "updates"):
         actual = [row for row in rows if row["metric"] == metric]
         assert [row["method"] for row in actual] == [mmap_table2.BOTH, *mmap_table2.ALONE]
@@ -147,7 +145,7 @@ def test_a_game_is_worth_its_decisions():
 def test_a_dead_end_loses_the_game_that_drop_backup_saves():
     """The share of lost games is that of games that stop at their first dead end; catches a count
     that misses some."""
-    name, games = mmap_tables.QUICK_PROGRAMS[0], 60
+    name, games = mmap_tables.TRAINED, 60
     met = np.array(mmap_tables.run_random("random", name, {"games": games}, 0)["dead_ends"]) > 0
     game, rng = Game(mmap_runs.load(name)[0]), np.random.default_rng(1)
     lost = 0
@@ -163,7 +161,7 @@ def test_a_dead_end_loses_the_game_that_drop_backup_saves():
 def test_the_papers_size_has_the_papers_settings():
     """Would catch a number of Table 6 that the paper's size has otherwise; noise and falling
     temperature it has not."""
-    rows = {row["instance"]: row["value"] for row in mmap_facts.assemble_table6("full", [])["rows"]
+    rows = {row["instance"]: row["value"] for row in mmap_facts.TABLE6.result([])["rows"]
             if row["method"] == "paper size"}  # fmt: skip
     printed = {row["instance"]: row["value"] for row in reported("mmap.table6")}
     shared = [name for name in printed if rows[name] is not None]
@@ -237,7 +235,7 @@ def test_a_rival_counts_by_the_clock_with_the_larger_mean():
     """Would catch one unlucky long run in place of five short ones, a leader that has not run all
     the way and still counts, and a short search set against the agent."""
     name = "alexnet_train_batch_32"
-    short, long = mmap_table2.seconds_for("full", name)
+    short, long = mmap_table2.seconds_for(name)
     runs = [
         record(name, "evolution-warm", seed, 1.0, value, seconds=short)
         for seed, value in enumerate((0.5, 0.7))
@@ -250,10 +248,10 @@ def test_a_rival_counts_by_the_clock_with_the_larger_mean():
         record(name, "edit-search", 0, 1.0, 0.9, seconds=short),
         record(name, "muzero", 0, 1.0, 0.6, seconds=long),
     ]
-    assert "evolution-logits" not in mmap_table2.clocks("full", runs)[1]
+    assert "evolution-logits" not in mmap_table2.clocks(runs)[1]
     for value, counts in ((0.51, [0.5, 0.7]), (0.65, [0.65])):
         longer = [*runs, record(name, "evolution-warm", 0, 1.0, value, seconds=long)]
-        by_short, by_long = mmap_table2.clocks("full", longer)
+        by_short, by_long = mmap_table2.clocks(longer)
         assert (
             by_short["evolution-warm"][name] == [0.5, 0.7]
             and by_long["evolution-warm"][name] == counts

@@ -28,9 +28,9 @@ def compiler(monkeypatch):
 def test_the_ends_of_the_priced_programs_are_trained_before_they_are_priced(compiler):
     """Catches a row over all programs, or another method's, taken for one; and prices of games not
     yet played."""
-    assert stages.groups("full") == dict.fromkeys("cea", "best") | dict.fromkeys("hbf", "worst")
-    assert stages.groups("quick") == {} and stages.plan_fig6("quick", 3) == []
-    plan = stages.plan_fig6("full", 3)
+    assert stages.groups() == dict.fromkeys("cea", "best") | dict.fromkeys("hbf", "worst")
+    assert stages.FIG6.runs("quick", 3) == []
+    plan = stages.FIG6.runs("full", 3)
     assert [run.task for run in plan] == ["mmap.map"] * 6 + ["mmap.price"] * 60
     assert all(run.long for run in plan) and len({run.digest for run in plan}) == 66
 
@@ -62,7 +62,7 @@ def test_correlations_are_of_return_and_cycles_and_near_the_best_of_those_near(c
     subset wrong."""
     returns = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.96, 0.98, 1.0]
     cycles = [100.0, 90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 10.0, 12.0, 14.0]
-    result = stages.assemble_fig6("full", records(cycles, returns))
+    result = stages.FIG6.result(records(cycles, returns))
     value = {r["metric"]: r for r in result["rows"]}
     assert value["correlation"]["value"] == pytest.approx(np.corrcoef(returns, cycles)[0, 1])
     assert value["unstalled_correlation"]["value"] == pytest.approx(-value["correlation"]["value"])
@@ -76,4 +76,4 @@ def test_correlations_are_of_return_and_cycles_and_near_the_best_of_those_near(c
 
 def test_a_program_counts_once_all_its_games_have_prices(compiler):
     """Catches a correlation over what happened to be priced."""
-    assert stages.assemble_fig6("full", records([1.0] * 10, [0.1] * 10, failed=[3]))["rows"] == []
+    assert stages.FIG6.result(records([1.0] * 10, [0.1] * 10, failed=[3]))["rows"] == []

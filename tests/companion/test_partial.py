@@ -89,7 +89,7 @@ def test_chosen_runs_are_performed_and_nothing_is_assembled_before_all_are_there
         results.make(TOY, "full", instances=["toy0", "toy2"], progress=False)
     assert results.stored("toy.table") is None
     stored = set(read_records(results.runs_path("toy.table")))
-    assert stored == {run.digest for run in TOY.plan("full", 5) if run.instance != "toy1"}
+    assert stored == {run.digest for run in TOY.plan(5) if run.instance != "toy1"}
     result = results.make(TOY, "full", only=["random"], instances=["toy1"], progress=False)
     assert len(result["runs"]) == 15 and results.load("toy.table") == result
 

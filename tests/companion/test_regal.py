@@ -9,8 +9,10 @@ from learned_mapping.regal.methods import METHODS
 from learned_mapping.regal.searches.brkga import TUNED_BRKGA
 from learned_mapping.regal.searches.local_search import TUNED_LOCAL_SEARCH
 from learned_mapping_companion.artifact import PROFILES, TABLE, find_artifact, reported
+from learned_mapping_companion.regal import network
 from learned_mapping_companion.regal import tables as regal
 from learned_mapping_companion.regal.graphs import DATASETS, SYNTHETIC_OPS, graph_names, load_graph
+from learned_mapping_companion.regal.methods import SHORT_TRAININGS
 from learned_mapping_companion.worker import perform
 
 
@@ -75,15 +77,16 @@ def test_plans_ask_for_what_exists(name):
     """Every profile's runs name known methods and graphs; quick ones are few."""
     artifact = find_artifact(name)
     for profile in PROFILES:
-        runs = artifact.plan(profile, 2)
+        runs = artifact.runs(profile, 2)
         for run in runs:
-            assert run.method in (*METHODS, "long-search", "tracing", "start", "trained")
-            if "graphs" in run.config:
-                known = graph_names(
-                    run.config.get("kind", "synthetic"), run.config.get("split", "test")
-                )
-                assert run.config["graphs"] and set(run.config["graphs"]) <= set(known)
-    assert len(artifact.plan("quick", 3)) <= 110
+            assert run.method in (*METHODS, *SHORT_TRAININGS, "long-search", "tracing")
+            kind, split = run.config.get("kind", "synthetic"), run.config.get("split", "test")
+            for graph in run.config.get("graphs", ()):
+                dataset, _, member = graph.rpartition("/")
+                known = graph_names(dataset, network.SPLIT) if dataset else graph_names(kind, split)
+                assert member in known
+            assert run.config.get("graphs", True)
+    assert len(artifact.runs("quick", 3)) <= 110
 
 
 @pytest.mark.parametrize("function", ["schedule_graphs", "long_search", "prove"])
@@ -128,7 +131,7 @@ def test_table1_by_hand():
             record("cp-sat", dataset, {"b": 100.0}, bound=60.0, optimal=False),
         ]
     records[0]["result"]["graphs"]["a"]["valid"] = False
-    assembled = regal.assemble_table1("full", records)
+    assembled = regal.TABLE1.result(records)
     assert (assembled["validated"], assembled["invalid"]) == (3 * 10, 1)
     rows = {(r["instance"], r["method"], r["metric"]): r for r in assembled["rows"]}
     brkga = rows["traced-memory", "brkga", "gap_percent"]

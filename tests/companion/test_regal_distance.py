@@ -15,7 +15,7 @@ from learned_mapping.errors import InputError
 from learned_mapping_companion.regal import distance as regal_distance
 from learned_mapping_companion.regal.distance import (
     DISTANCES,
-    plan_distance,
+    NEAR_AND_FAR,
     schedule_set,
 )
 from learned_mapping_companion.regal.graphs import graph_of, members
@@ -96,7 +96,7 @@ def test_stored_graphs_are_the_builders():
 def test_plans_share_what_does_not_learn():
     """BRKGA once for each set and seed, the network of each kind where it is asked; catches one
     network for both."""
-    runs = plan_distance("full", 2)
+    runs = NEAR_AND_FAR.runs("full", 2)
     assert len({run.digest for run in runs}) == len(runs)
     asked = {
         (name, distance == "four-devices")

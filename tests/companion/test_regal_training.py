@@ -40,7 +40,7 @@ def test_improvements_are_over_trainings_then_graphs(tmp_path, monkeypatch):
     """Catches the sign turned round, datasets mixed, graphs of two trainings counted as four, and
     ends exchanged."""
     monkeypatch.setenv("LEARNED_MAPPING_DATA", str(tmp_path))
-    assert training_records() == [] and validation_rows([]) == []
+    assert training_records() == [] and list(validation_rows([])) == []
     half = float(np.log(0.5))
     for actual in (record("synthetic-runtime", 1, [half, 0.0], [0.0, 0.0]),
                   record("traced-memory", 0, [0.1, 0.1], [0.1, 0.1]),

@@ -59,9 +59,9 @@ def test_resampled_means_draw_graphs_and_runs():
 def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
     kind, objective = DATASETS[dataset]
     actual = 0
-    for graphs in (kind, dataset):
-        for name, entry in list(best_entries(graphs, objective).items())[::5]:
-            graph = load_graph(graphs, name)
+    for graphs, split in ((kind, "test"), (dataset, "test"), (dataset, "fresh")):
+        for name, entry in list(best_entries(graphs, objective, split).items())[::7]:
+            graph = load_graph(graphs, name, split)
             assert entry["digest"] == graph.digest
             schedule = Schedule.of(
                 np.array(entry["placement"]), np.array(entry["order"]), entry["devices"]
@@ -74,6 +74,24 @@ def test_stored_best_schedules_are_valid_and_cost_what_they_say(dataset):
             assert entry["bound"] <= entry["cost"] * (1 + 1e-9)
             actual += 1
     assert actual >= 6
+
+
+def test_fresh_graphs_are_not_the_earlier_ones():
+    """Catches a test set that was looked at before: no fresh graph is an earlier one, and of the
+    generated ones none has the topology of one that was trained or validated on."""
+    for dataset in DATASETS:
+        digests = [
+            {load_graph(dataset, name, split).digest for name in graph_names(dataset, split)[::5]}
+            for split in ("test", "fresh")
+        ]
+        assert min(map(len, digests)) >= 19 and not digests[0] & digests[1]
+    fresh = [
+        load_graph("synthetic-runtime", n, "fresh")
+        for n in graph_names("synthetic-runtime", "fresh")
+    ]
+    looked_at = {topology_digest(synthetic.generate("train", i)) for i in range(400)}
+    looked_at |= {topology_digest(synthetic.generate("validation", i)) for i in range(60)}
+    assert not {topology_digest(graph) for graph in fresh} & looked_at
 
 
 def test_what_two_searches_found_of_a_graph_is_joined():

@@ -86,7 +86,7 @@ def test_a_damaged_result_is_refused_with_its_field(path, value, field):
 
 
 def test_changed_behaviour_makes_a_result_stale(monkeypatch):
-    key = TOY.plan("full", 1)[0].task
+    key = TOY.plan(1)[0].task
     monkeypatch.setattr(fingerprints, "current", lambda: {key: "one"})
     results.make(TOY, "full", progress=False)
     assert [row["state"] for row in ledger.entries()] == ["fresh", "not yet run"]
@@ -103,7 +103,7 @@ def test_changed_behaviour_makes_a_result_stale(monkeypatch):
 def test_a_method_that_nobody_has_a_fingerprint_of_is_stale(monkeypatch):
     """Would catch a new method whose results count as fresh for ever, and a fingerprint stored
     after its runs."""
-    key = TOY.plan("full", 1)[0].task
+    key = TOY.plan(1)[0].task
     monkeypatch.setattr(fingerprints, "current", lambda: {})
     results.make(TOY, "full", progress=False)
     assert ledger.entries()[0]["state"] == "stale" and ledger.entries()[0]["changed"] == [
@@ -129,7 +129,7 @@ def test_unknown_artifact_and_profile_are_named():
 
 
 def test_ledger_adds_up(monkeypatch):
-    monkeypatch.setattr(fingerprints, "current", lambda: {TOY.plan("full", 1)[0].task: "one"})
+    monkeypatch.setattr(fingerprints, "current", lambda: {TOY.plan(1)[0].task: "one"})
     result = results.make(TOY, "full", progress=False)
     first, second = ledger.entries()
     assert (first["state"], first["validated"], first["seconds"]) == (

@@ -46,7 +46,7 @@ def test_a_configuration_that_is_not_json_is_refused():
 def test_plans_are_of_distinct_runs(name):
     """Catches a run planned twice, and a profile that cannot be planned."""
     for profile in PROFILES:
-        plan = find_artifact(name).plan(profile, 2)
+        plan = find_artifact(name).runs(profile, 2)
         assert len({run.digest for run in plan}) == len(plan)
 
 

@@ -187,7 +187,7 @@ OUR_WORDS = {
     "mcm.toy:chips_table",
     "mcm.toy:most_chips_table",
     "mcm.toy:trained_policies",
-    "regal.from_cut:from_cut_table",
+    "regal.live:live_table",
     "settings:laws",
     "pages:provenance",
 }

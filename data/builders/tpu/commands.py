@@ -6,13 +6,13 @@ from typing import Any
 
 from learned_mapping.cli.output import check_out, print_json, steps_progress
 from learned_mapping.cli.programs import JSON_ENDINGS
+from learned_mapping.doors.user_function import beside, load_example
 from learned_mapping.errors import InputError, shown
 from learned_mapping.folders import build_folder
 from learned_mapping.mmap.mapping import all_dropped, read_mapping, write_mapping
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import read_program, write_program
 from learned_mapping.programs.json_io import read_bytes, write_bytes
-from learned_mapping.programs.trace.user_function import beside, load_example
 from learned_mapping_companion.datasets import compiled
 
 from . import compiler

@@ -1,14 +1,13 @@
 """Clones a written rule into a policy's weights: where REINFORCE can begin.
 
-    python -m builders.training.regal_clone --data traced-memory --seed 0 --out start.npz python -m
-    builders.training.regal_reinforce --data traced-memory --seed 0 --start start.npz --out
-    runs/regal
+    python -m builders.training.regal_clone --seed 0 --out start.npz
+    python -m builders.training.regal_reinforce --data traced-memory --seed 0 --start start.npz \
+        --out runs/regal
 
 For peak memory the rule is a law of the action space: an op's priority leans with the rank of the
 bytes that it frees, and its device a little with the side of the Fiedler vector on which it lies.
-It was chosen among some 35 laws on training graphs. Either part alone gains nothing. For running
-time it is the spectral cut, `written.cut_bins`. A policy that begins at a rule is *REGAL from a
-cloned rule*, and not the paper's, which begins at random weights.
+It was chosen among some 35 laws on training graphs. Either part alone gains nothing. A policy that
+begins at a rule is *REGAL from a cloned rule*, and not the paper's, which begins at random weights.
 """
 
 import argparse
@@ -27,7 +26,7 @@ from learned_mapping.regal.agent.reinforce import (
     ReinforceConfig,
     policy_step,
 )
-from learned_mapping.regal.agent.written import cut_bins, rule_bins
+from learned_mapping.regal.agent.written import rule_bins
 from learned_mapping_companion.regal.graphs import DATASETS
 
 from .command import say
@@ -36,16 +35,16 @@ from .regal_sets import training_graphs
 STEPS = 700
 FIRST_RATE, LAST_RATE = 4e-3, 1.5e-3
 """Of Adam; the last for the last three tenths of the steps."""
-SOFTENED = {"memory": 0.35, "runtime": 0.3}
-"""Objective -> a factor on the heads' weights after cloning, so that REINFORCE begins with
-something to try: some .3 nats a head."""
+DATA = "traced-memory"
+SOFTENED = 0.35
+"""A factor on the heads' weights after cloning, so that REINFORCE begins with something to try:
+some .15 nats a head."""
 
 
 def clone(agent: ReinforceAgent):
     """Parameters after `STEPS` of cross-entropy to the rule's bins on the agent's training
     graphs."""
-    rule = {"memory": rule_bins, "runtime": cut_bins}[agent.instances[0].objective]
-    bins = [rule(instance, seen) for instance, seen in zip(agent.instances, agent.seen)]
+    bins = [rule_bins(instance, seen) for instance, seen in zip(agent.instances, agent.seen)]
     parameters, memory = agent.parameters, agent.memory
     for step in range(STEPS):
         rng = np.random.default_rng([agent.config.seed, 7, step])
@@ -77,25 +76,18 @@ def softened(parameters, factor: float):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Clone a rule into a policy.")
-    parser.add_argument("--data", choices=tuple(DATASETS), default="traced-memory")
     parser.add_argument("--model", choices=MODELS, default="gnn")
     parser.add_argument("--attributes", choices=ATTRIBUTES, default="all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint, .npz")
     chosen = parser.parse_args()
     jax.config.update("jax_compilation_cache_dir", str(build_folder() / "jax-cache"))
-    recipe = RECIPES[chosen.data] | {"batch_graphs": 12, "batch_ops": 3072}
+    recipe = RECIPES[DATA] | {"batch_graphs": 12, "batch_ops": 3072}
     given = {"model": chosen.model, "attributes": chosen.attributes}
     config = ReinforceConfig(**recipe, seconds=1.0, seed=chosen.seed, **given)
-    agent = ReinforceAgent(training_graphs(chosen.data, max(s.ops for s in config.stages)), config)
+    agent = ReinforceAgent(training_graphs(DATA, max(s.ops for s in config.stages)), config)
     say(f"{len(agent.instances)} training graphs")
-    objective = DATASETS[chosen.data][1]
-    trained = Policy(
-        softened(clone(agent), SOFTENED[objective]),
-        objective,
-        chosen.data,
-        chosen.seed,
-    )
+    trained = Policy(softened(clone(agent), SOFTENED), DATASETS[DATA][1], DATA, chosen.seed)
     write_policy(
         chosen.out, trained, {"updates": 0, "cloned": True, "training_graphs": len(agent.instances)}
     )

@@ -133,7 +133,7 @@ def training_name(model: str, attributes: str, start: Policy | None, cloned: boo
     if attributes != "all":
         return "links" if attributes == "links" else f"printed-{model}"
     if model == "gnn" and start is not None and cloned:
-        return {"memory": "cloned", "runtime": "from-cut"}[start.objective]
+        return "cloned"
     return "reinforce" if model == "gnn" else model
 
 

@@ -5,7 +5,7 @@ allocated.
 steps=20)`` gives its function and arguments with other options than the defaults.
 """
 
-from learned_mapping.programs.trace.user_function import Example
+from learned_mapping.doors.user_function import Example
 
 from .models import ZOO, Model, example, frozen_trace, graph, program
 

@@ -8,10 +8,10 @@ import jax
 from jax import export
 from learned_mapping_builders.zoo.door_cases import RULES, WHOLE
 
+from learned_mapping.doors import models
 from learned_mapping.programs.formats import graph_from_json
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import parse_json
-from learned_mapping.programs.trace import models
 from learned_mapping.programs.trace.graph import trace
 
 CASES = RULES | WHOLE

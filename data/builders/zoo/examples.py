@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from learned_mapping.programs.trace.user_function import Example
+from learned_mapping.doors.user_function import Example
 
 
 def array(*shape: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:

@@ -12,6 +12,7 @@ from unittest import mock
 import jax.numpy as jnp
 import optax
 
+from learned_mapping.doors.user_function import Example
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.program import Program
@@ -19,7 +20,6 @@ from learned_mapping.programs.trace import dataflow, primitive_costs
 from learned_mapping.programs.trace.dataflow import Dataflow, flatten
 from learned_mapping.programs.trace.graph import trace
 from learned_mapping.programs.trace.schedule import schedule_dataflow
-from learned_mapping.programs.trace.user_function import Example
 
 from . import games, pixels, plain, recurrent, residual, tabular, temporal, transformer
 from .examples import array, inference, train_step

@@ -6,11 +6,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from learned_mapping.cli.output import NOTES, guessed_parameters, unknown_costs
+from learned_mapping.doors.sources import is_function
 from learned_mapping.errors import InputError, is_whole
 from learned_mapping.problem import Problem, problem
 from learned_mapping.programs.json_io import read_head, read_json, schema_name
 from learned_mapping.programs.recognition import JSON, MINIMALLOC, kind_of
-from learned_mapping.programs.sources import is_function
 
 PAPERS = ("mmap", "mcm", "regal")
 SOLUTIONS = {"mapping": "mmap", "partition": "mcm", "schedule": "regal"}

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from learned_mapping.cli.instances import PAPERS, SAID
+from learned_mapping.doors import minimalloc
 from learned_mapping.problem import Problem, Result, problem
-from learned_mapping.programs import minimalloc
 from learned_mapping.programs.json_io import Node, file_sha256, read_json
 
 KEPT = ("unknown_ops", "guessed_parameters")

@@ -13,9 +13,9 @@ from learned_mapping.cli.output import (
     check_out,
     report,
 )
+from learned_mapping.doors.sources import is_function
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import ComputationGraph, check_text
-from learned_mapping.programs.sources import is_function
 
 
 def positions(text: str) -> tuple[int, ...] | None:
@@ -46,7 +46,7 @@ def trace(options: Any) -> int:
     limit = {} if options.unroll_limit is None else {"unroll_limit": options.unroll_limit}
     if not is_function(options.function):
         return _write(options, out, _of_file(options, parameters, limit), {})
-    from learned_mapping.programs.trace.user_function import (
+    from learned_mapping.doors.user_function import (
         beside,
         graph_of_example,
         is_torch,
@@ -88,14 +88,14 @@ def _of_file(
     options: Any, parameters: tuple[int, ...] | None, limit: dict[str, int]
 ) -> ComputationGraph:
     """The graph of a model's file."""
-    from learned_mapping.programs.trace.models import read_model
+    from learned_mapping.doors.models import read_model
 
     _refuse(options, "check")
     if not os.path.lexists(options.function):
         raise InputError(options.function, "", "no such file, nor a MODULE:FUNCTION")
     shapes = []
     if options.arg:
-        from learned_mapping.programs.trace.user_function import parse_argument
+        from learned_mapping.doors.user_function import parse_argument
 
         for text in options.arg:
             argument = parse_argument(text)

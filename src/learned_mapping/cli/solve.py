@@ -22,12 +22,12 @@ from learned_mapping.cli.output import (
     search_progress,
     tell_notes,
 )
+from learned_mapping.doors import minimalloc
 from learned_mapping.errors import InputError, LearnedMappingError, shown
 from learned_mapping.interrupts import patient
 from learned_mapping.learning.device import on_device
 from learned_mapping.problem import Problem, Result
 from learned_mapping.problem import solve as solve_task
-from learned_mapping.programs import minimalloc
 from learned_mapping.programs.json_io import write_bytes, write_json
 from learned_mapping.verdict import Verdict
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from learned_mapping.doors.minimalloc import ENDINGS, read_rows, shared_alignment
 from learned_mapping.drawn import DrawnOn
 from learned_mapping.errors import InputError, expect_type, shown
 from learned_mapping.hardware.memory_hierarchy import placed_latency_s
 from learned_mapping.mmap.rules.actions import DROP, NO_COPY, NO_OFFSET
 from learned_mapping.programs.graph import MAX_BYTES, whole_array
 from learned_mapping.programs.json_io import Node, expect_schema, read_json, write_json
-from learned_mapping.programs.minimalloc import ENDINGS, read_rows, shared_alignment
 from learned_mapping.programs.program import MAX_BUFFERS, Program
 
 ACTION_WORDS = ("copy", "nocopy", "drop")  # The actions as they stand in files, by code.

@@ -10,6 +10,8 @@ import numpy as np
 
 from learned_mapping import problem
 from learned_mapping.budget import Budget
+from learned_mapping.doors import minimalloc
+from learned_mapping.doors.sources import is_function
 from learned_mapping.errors import InputError, expect_type
 from learned_mapping.hardware.memory_hierarchy import (
     MemoryHierarchy,
@@ -48,13 +50,11 @@ from learned_mapping.problem import (
     Problem,
     Result,
 )
-from learned_mapping.programs import minimalloc
 from learned_mapping.programs.formats import program_from_json
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import read_head, read_json, schema_name
 from learned_mapping.programs.program import Program
 from learned_mapping.programs.recognition import JSON, MINIMALLOC, kind_of
-from learned_mapping.programs.sources import is_function
 from learned_mapping.verdict import LISTED, Verdict
 
 SECONDS = 10.0  # Every search gets this much unless told otherwise.

@@ -507,7 +507,7 @@ class Scheduling(Problem):
 
     def unseen(self, task: Instance, method: str) -> str:
         """Links, where a network was trained for free ones."""
-        asks = method.partition(":")[0] in LEARNED and not method.startswith("regal-links")
+        asks = method.partition(":")[0] in LEARNED
         return f"{method} was trained for free links: it does not see what a transfer takes" * (
             asks and task.arrays.costly_links
         )

@@ -1,5 +1,5 @@
-"""The set ``compiled``: the sixty workloads of paper 1, compiled, with the compiler's own mapping
-beside each."""
+"""The sets ``compiled`` and ``compiled-fresh``: the sixty workloads of paper 1 and twelve of other
+families, compiled, with the compiler's own mapping beside each."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from learned_mapping.mmap.mapping import Mapping, read_mapping
 from learned_mapping.programs.formats import read_program
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
-from learned_mapping_companion.datasets.manifest import Manifest
+from learned_mapping_companion.datasets.manifest import Item, Manifest
 from learned_mapping_companion.datasets.registry import SETS, stored_manifest
 
 CHECKS = "checks.json"
@@ -22,18 +22,28 @@ def manifest() -> Manifest:
     return stored_manifest("compiled")
 
 
-def names() -> tuple[str, ...]:
-    """The sixty: names the paper gives first, then by family."""
-    return tuple(item.name for item in manifest().items)
+def names(chosen: str = "compiled") -> tuple[str, ...]:
+    """The sixty: names the paper gives first, then by family; or the programs of the other set."""
+    return tuple(item.name for item in stored_manifest(chosen).items)
+
+
+def item(name: str) -> Item:
+    """What a manifest says of a program of either set; raises `InputError` for an unknown name."""
+    return stored_manifest(_set_of(name)).item(name)
+
+
+def _set_of(name: str) -> str:
+    for chosen in ("compiled", "compiled-fresh"):
+        if SETS[chosen].manifest() is not None and name in names(chosen):
+            return chosen
+    raise InputError(
+        "compiled program", name, "is none of the sixty; `lmap data list --files` names them"
+    )
 
 
 def load(name: str) -> tuple[Program, Mapping]:
     """A stored program and the compiler's own mapping; raises `InputError` for an unknown name."""
-    if name not in names():
-        raise InputError(
-            "compiled program", name, "is none of the sixty; `lmap data list --files` names them"
-        )
-    folder = SETS["compiled"].path
+    folder = SETS[_set_of(name)].path
     program = read_program(folder / f"{name}.json.gz")
     return program, read_mapping(folder / f"{name}.mapping.json.gz", program)
 

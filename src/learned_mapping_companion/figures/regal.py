@@ -187,6 +187,34 @@ def improvement_by_limit(result: dict[str, Any]) -> Figure:
     return charts.finish(figure, loc="outside lower center", ncols=3)
 
 
+DEVICES_DRAWN = ("brkga", "local-search", "cut", "spectral-law", "regal")
+
+
+def over_one_device(result: dict[str, Any]) -> Figure:
+    """Running time over that of one device, machine by machine, a panel for each kind of graphs."""
+    rows = of(result["rows"], "over_one_device")
+    kinds = [row | dict(zip(("kind", "machine"), row["instance"].split("/", 1))) for row in rows]
+    machines = list(dict.fromkeys(row["machine"] for row in kinds))
+    drawn = [name for name in DEVICES_DRAWN if any(row["method"] == name for row in kinds)]
+    titled = {DATASET_TITLES[kind]: group for kind, group in by(kinds, "kind").items()}
+    figure, panels = charts.facets(titled, 0.0, 4.2, loc="left")
+    for panel, _, here in panels:
+        for turn, name in enumerate(drawn):
+            mine = {row["machine"]: row for row in here if row["method"] == name}
+            places = np.arange(len(machines)) + 0.13 * (turn - (len(drawn) - 1) / 2)
+            values = np.array([mine[machine]["value"] for machine in machines])
+            ends = np.array([[mine[m][end] for end in ("low", "high")] for m in machines]).T
+            spread = np.abs(ends - values)
+            panel.errorbar(
+                values, places, xerr=spread, fmt="o", markersize=4, linewidth=1.2,
+                color=method_colour(name), label=name,
+            )  # fmt: skip
+        panel.axvline(1.0, color=INK, linewidth=0.8)
+        panel.set(xlabel="over one device", yticks=range(len(machines)), yticklabels=machines)
+        panel.invert_yaxis()
+    return charts.finish(figure, loc="outside lower center", ncols=3)
+
+
 def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
     """REGAL learns, by `regal.methods.training_records`: gaps on validation graphs at 5,000
     evaluations over CPU seconds, a panel for each dataset, a line for each seed, dashed for the

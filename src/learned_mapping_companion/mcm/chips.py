@@ -6,33 +6,33 @@ one there is a single world, the silicon of all other tables. What a method has 
 measurements is judged without noise, so that each number of them is a run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from learned_mapping.budget import Budget
 from learned_mapping.hardware.silicon import SiliconParameters
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.problem import warm_up
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Artifact, Quick, Runs
 from learned_mapping_companion.mcm.graphs import load_graph
 from learned_mapping_companion.mcm.levels import level_row, log_curves
 from learned_mapping_companion.statistics import Scores
 from learned_mapping_companion.table import (
     Record,
-    Row,
-    assembled,
+    Records,
+    Rows,
     by,
-    of_profile,
+    column,
     ratio_rows,
     summary_row,
     sweep,
 )
 
 GRAPH, INSTANCE = "bert_large_inference", "bert"
-SPREADS = {"quick": (0.0, 0.5), "full": (0.0, 0.25, 0.5)}
-WORLDS = {"quick": 1, "full": 5}
+SPREADS = (0.0, 0.25, 0.5)
+WORLDS = 5
 FIRST_WORLD = 100  # The first few were looked at while the method was made.
-SAMPLES = {"quick": (3, 10), "full": (10, 60, 430)}
+SAMPLES = (10, 60, 430)
 START = "optimum"
 """The analytical model's own fastest partition, which all others are put in relation to."""
 LEARNED = "learned-times"
@@ -61,32 +61,22 @@ def chip_run(method: str, instance: str, config: Record, seed: int) -> Record:
     }
 
 
-def _counts(method: str, profile: str) -> tuple[int, ...]:
-    """The numbers of measurements that a method gets."""
-    counts = of_profile(SAMPLES, profile)
-    return counts[:-1] if method in LEARN_CHIPS else counts
-
-
-def plan_chips(profile: str, seeds: int) -> list[Run]:
+def plan_chips(seeds: int) -> Runs:
     """The start once a world, methods by number of measurements and seed of the noise."""
-    runs = []
-    for spread in of_profile(SPREADS, profile):
-        for world in range(of_profile(WORLDS, profile) if spread else 1):
-            config = {"spread": spread, "world": FIRST_WORLD + world, "network": profile}
-            runs += sweep("silicon.chips", [START], [GRAPH], config | {"samples": 1})
+    for spread in SPREADS:
+        for world in range(WORLDS if spread else 1):
+            config = {"spread": spread, "world": FIRST_WORLD + world, "network": "full"}
+            yield from sweep("silicon.chips", [START], [GRAPH], config | {"samples": 1})
             for method in METHODS:
-                for samples in _counts(method, profile):
+                for samples in SAMPLES[:-1] if method in LEARN_CHIPS else SAMPLES:
                     here = config | {"samples": samples}
-                    runs += sweep("silicon.chips", [method], [GRAPH], here, seeds)
-    return runs
+                    yield from sweep("silicon.chips", [method], [GRAPH], here, seeds)
 
 
-def assemble_chips(profile: str, records: Sequence[Record]) -> Record:
+def assemble_chips(records: Records) -> Rows:
     """By spread: throughput over the start's after every number of measurements, CPU seconds,
     measurements to `LEVEL`, and the ratio of `LEARNED` with the fewest to each other with the most.
     Intervals are over worlds and seeds."""
-    rows: list[Row] = []
-    few = of_profile(SAMPLES, profile)[0]
     for spread, of_spread in by(_flat(records), "spread").items():
         groups = by(of_spread, "method", "samples")
         scores = {key: _by_world(here) for key, here in groups.items()}
@@ -94,30 +84,41 @@ def assemble_chips(profile: str, records: Sequence[Record]) -> Record:
         unit = {world: value for world, (value,) in start.items()}
         more = {"spread": spread, "worlds": len(start)}
         for method in METHODS:
-            counts = _counts(method, profile)
+            counts = sorted(samples for name, samples in groups if name == method)
+            few = counts[0]
             for samples in counts:
                 pair = {method: scores[method, samples], START: start}
                 over = _ratio(pair, method, START, samples=samples, **more)
-                rows += [entry | {"metric": "over_start"} for entry in over]
+                yield from (entry | {"metric": "over_start"} for entry in over)
             runs = groups[method, counts[-1]]
             logs = log_curves(runs, unit, counts[-1])
-            rows.append(level_row(method, LEVEL, f"{LEVEL:.2f}", logs, INSTANCE) | more)
-            seconds = [record["result"]["seconds"] for record in runs]
-            entry = summary_row(INSTANCE, method, "seconds", seconds, samples=counts[-1], **more)
-            rows.append(entry)
+            yield level_row(method, LEVEL, f"{LEVEL:.2f}", logs, INSTANCE) | more
+            seconds, ends = column(runs, "seconds"), {"samples": counts[-1], **more}
+            yield summary_row(INSTANCE, method, "seconds", seconds, **ends)
             if method != LEARNED:
                 pair = {LEARNED: scores[LEARNED, few], method: scores[method, counts[-1]]}
                 ends = {"samples": few, "against": counts[-1]}
-                rows += _ratio(pair, LEARNED, method, **ends, **more)
-    return assembled(rows, valid=(record["result"]["valid"] for record in records))
+                yield from _ratio(pair, LEARNED, method, **ends, **more)
 
 
-def _ratio(scores: Mapping[str, Scores], method: str, other: str, **more: Any) -> list[Row]:
+CHIPS = Artifact(
+    "mcm.chips",
+    assemble_chips,
+    plan_chips,
+    Quick(
+        only={"spread": (0.0, 0.5), "world": (FIRST_WORLD,), "samples": (1, 10)},
+        config={"network": "quick"},
+    ),
+    {"network": "paper"},
+)
+
+
+def _ratio(scores: Mapping[str, Scores], method: str, other: str, **more: Any) -> Rows:
     """The row of the ratio of two methods over worlds and seeds, none where one cannot run."""
     return ratio_rows(INSTANCE, scores, [(method, other)], over_tasks=True, **more)
 
 
-def _flat(records: Sequence[Record]) -> list[Record]:
+def _flat(records: Records) -> Records:
     """The records with spread and samples beside the method, and the world as their instance."""
     return [
         record
@@ -127,8 +128,5 @@ def _flat(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def _by_world(records: Sequence[Record]) -> dict[str, list[float]]:
-    return {
-        world: [record["result"]["throughput"] for record in here]
-        for world, here in by(records, "instance").items()
-    }
+def _by_world(records: Records) -> dict[str, list[float]]:
+    return {world: column(here, "throughput") for world, here in by(records, "instance").items()}

@@ -2,9 +2,7 @@
 PPO unsolved."""
 
 import time
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -19,14 +17,14 @@ from learned_mapping.mcm.rules.constraints import EXAMPLE_PACKAGE, example_graph
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.task import Task
 from learned_mapping.mcm.validate import validate
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Artifact, Quick, Runs, judged
 from learned_mapping_companion.mcm.graphs import load_graph
 from learned_mapping_companion.statistics import interquartile_mean
 from learned_mapping_companion.table import (
     Record,
-    assembled,
+    Records,
+    Rows,
     frame,
-    of_profile,
     row,
     rows,
     summaries,
@@ -36,47 +34,40 @@ from learned_mapping_companion.table import (
 CHIPS = 36  # Of the paper's package.
 BERT, CNN = "bert_large_inference", "resnet50_inference"
 UNCONSTRAINED_SAMPLES = 20_000  # Per graph and seed.
-UNCONSTRAINED_GRAPHS = {
-    "quick": ("lenet_inference", CNN),
-    "full": (
-        "lenet_inference",
-        "alexnet_inference",
-        "squeezenet_inference",
-        CNN,
-        "mobilenet_inference",
-        "inception_inference",
-        "densenet_small_inference",
-        "unet_inference",
-        "lstm_4_steps",
-        "gru_4_steps",
-        "bidirectional_tagger_6_steps",
-        BERT,
-    ),
-}
-CNN_CHIPS = {"quick": (4, 8), "full": (4, 8, 12, 16)}
+UNCONSTRAINED_GRAPHS = (
+    "lenet_inference",
+    "alexnet_inference",
+    "squeezenet_inference",
+    CNN,
+    "mobilenet_inference",
+    "inception_inference",
+    "densenet_small_inference",
+    "unet_inference",
+    "lstm_4_steps",
+    "gru_4_steps",
+    "bidirectional_tagger_6_steps",
+    BERT,
+)
+CNN_CHIPS = (4, 8, 12, 16)
 """Chips of the CNN, on which an equal share of its time is at least twice its longest op. With
 fewer operations a chip, that op decides the outcome and not the partition. ResNet-50 passes up to
 24 chips, Inception at 2 only."""
 SEARCHES = ("random", "sa")
 RULES = ("greedy-naive", "greedy-careful", "optimum")
-SEARCH_SAMPLES = {"quick": 200, "full": 5000}
-SOLVER_CHIPS = {"quick": (), "full": (4, 8)}
+SEARCH_SAMPLES = 5000
+SOLVER_CHIPS = (4, 8)
 SOLVER_SECONDS = 60.0  # CP-SAT's limit; more chips than `SOLVER_CHIPS` are beyond it.
 CURVE_POINTS = 40
 ENGINES = {"sample-chain": "sample", "fix-chain": "fix", "nearest-chain": "nearest"}
 """Method -> mode of `mcm.repair.engine.repair_batch`."""
-REPAIR_GRAPHS = {
-    "quick": ("lenet_inference", CNN),
-    "full": ("lenet_inference", "inception_inference", CNN, "densenet121_inference", BERT),
-}
-REPAIRS = {"quick": 50, "full": 300}
+REPAIR_GRAPHS = ("lenet_inference", "inception_inference", CNN, "densenet121_inference", BERT)
+REPAIRS = 300
 REDRAWN = 0.2  # Share of the ops whose chip is redrawn in a *near* candidate.
 # Of so many repairs per run the independent validator judges; all others pass the fast check.
 VALIDATED = 10
-UNSOLVED_GRAPHS = {"quick": ("lenet_inference",), "full": ("lenet_inference", CNN, BERT)}
-UNSOLVED_SAMPLES = {"quick": 400, "full": 4000, "paper": 20_000}
-"""Samples of a run; five seeds of the profile ``full`` make 20,000."""
-# A graph with more ops has one seed, but in the profile ``paper``, for the sake of time.
+UNSOLVED_GRAPHS = ("lenet_inference", CNN, BERT)
+UNSOLVED_SAMPLES = 4000  # Of a run; five seeds make 20,000.
+# A graph with more ops has one seed, for the sake of time.
 LARGE_OPS = 1000
 UNSOLVED = {kind: f"rl without a solver, {kind}" for kind in REWARDS}
 """Reward of a policy that is trained without a solver -> its name as a method."""
@@ -89,7 +80,7 @@ def _compile() -> None:
         solve(example_graph(), method, package=EXAMPLE_PACKAGE, samples=2)
 
 
-def example_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+def example_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """The validator's verdict over one of the example's partitions."""
     graph, chips = example_graph(), EXAMPLE_PACKAGE.chips
     assignment = constraints.EXAMPLE_PARTITIONS[method]
@@ -97,11 +88,11 @@ def example_run(method: str, instance: str, config: dict[str, Any], seed: int) -
     return {"assignment": list(assignment), **verdict.to_json()}
 
 
-def plan_fig2(profile: str, seeds: int) -> list[Run]:
+def plan_fig2(seeds: int) -> Runs:
     return sweep("mcm.example", constraints.EXAMPLE_PARTITIONS, ["six-ops"])
 
 
-def assemble_fig2(profile: str, records: Sequence[Record]) -> Record:
+def assemble_fig2(records: Records) -> Rows:
     """Four of the five partitions are meant to be invalid; only the one that is not counts as a
     solution."""
     table_rows = []
@@ -114,12 +105,13 @@ def assemble_fig2(profile: str, records: Sequence[Record]) -> Record:
         key = (r["instance"], r["method"])
         table_rows.append(row(*key, "verdict", text, n=1, assignment=r["result"]["assignment"]))
         table_rows.append(row(*key, "broken_rules", len({v["rule"] for v in faults}), n=1))
-    return assembled(
-        table_rows, valid=(r["result"]["valid"] for r in records if r["method"] == "valid")
-    )
+    return judged(table_rows, [r for r in records if r["method"] == "valid"])
 
 
-def unconstrained_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+FIG2 = Artifact("mcm.fig2", assemble_fig2, plan_fig2)
+
+
+def unconstrained_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """Counts the valid among uniform random assignments."""
     graph, rng = load_graph(instance), np.random.default_rng(seed)
     samples, valid = int(config["samples"]), 0
@@ -130,40 +122,35 @@ def unconstrained_run(method: str, instance: str, config: dict[str, Any], seed: 
     return {"samples": samples, "valid": int(valid), "ops": graph.num_ops}
 
 
-def plan_unconstrained(profile: str, seeds: int) -> list[Run]:
+def plan_unconstrained(seeds: int) -> Runs:
     config = {"chips": CHIPS, "samples": UNCONSTRAINED_SAMPLES}
-    return sweep(
-        "mcm.unconstrained",
-        ["unconstrained"],
-        of_profile(UNCONSTRAINED_GRAPHS, profile),
-        config,
-        seeds,
-    )
+    return sweep("mcm.unconstrained", ["unconstrained"], UNCONSTRAINED_GRAPHS, config, seeds)
 
 
-def assemble_unconstrained(profile: str, records: Sequence[Record]) -> Record:
+def assemble_unconstrained(records: Records) -> Rows:
     """Samples and valid ones of each graph over all seeds; where a policy learned, also per cent of
     edges that break the chain rule at first and at last."""
-    table_rows = []
     for (instance, method), runs in frame(records).groupby(["instance", "method"], sort=False):
         counts = {"ops": runs.ops.iloc[0], "samples": runs.samples.sum(), "valid": runs.valid.sum()}
-        table_rows += rows(instance, method, counts, n=len(runs))
+        yield from rows(instance, method, counts, n=len(runs))
         ends = [end for end in ("first", "last") if f"broken_{end}" in runs]
         shares = {f"broken_edges_{end}_percent": 100.0 * runs[f"broken_{end}"] for end in ends}
-        table_rows += summaries(instance, method, shares)
-    return assembled(table_rows)
+        yield from summaries(instance, method, shares)
 
 
-def partition_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+QUICK_GRAPHS = ("lenet_inference", CNN)
+UNCONSTRAINED = Artifact(
+    "mcm.unconstrained", assemble_unconstrained, plan_unconstrained, Quick(instances=QUICK_GRAPHS)
+)
+
+
+def partition_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """One method on one graph: throughput as the validator finds it, and the bound no partition can
     beat."""
     graph, package = load_graph(instance), ChipPackage(chips=int(config["chips"]))
     _compile()
-    budget = (
-        {"seconds": config["seconds"]}
-        if "seconds" in config
-        else {"samples": config.get("samples", 1)}
-    )
+    name = "seconds" if "seconds" in config else "samples"
+    budget = {name: config.get(name, 1)}
     result = solve(graph, method, package=package, seed=seed, **budget, cpu="seconds" not in config)
     verdict = validate(graph, result.solution, package)
     proved = {"proved": bool(result.metrics["optimal"])} if "optimal" in result.metrics else {}
@@ -182,26 +169,21 @@ def partition_run(method: str, instance: str, config: dict[str, Any], seed: int)
     }
 
 
-def plan_optimum(profile: str, seeds: int) -> list[Run]:
-    runs = []
-    for instance, chips in [
-        *((CNN, chips) for chips in of_profile(CNN_CHIPS, profile)),
-        (BERT, CHIPS),
-    ]:
-        runs += sweep("mcm.partition", RULES, [instance], {"chips": chips})
-        config = {"chips": chips, "samples": of_profile(SEARCH_SAMPLES, profile)}
-        runs += sweep("mcm.partition", SEARCHES, [instance], config, seeds)
-        if instance == CNN and chips in of_profile(SOLVER_CHIPS, profile):
-            runs += sweep(
-                "mcm.partition", ["cp-sat"], [instance], {"chips": chips, "seconds": SOLVER_SECONDS}
-            )
-    return runs
+def plan_optimum(seeds: int) -> Runs:
+    for instance, chips in [*((CNN, chips) for chips in CNN_CHIPS), (BERT, CHIPS)]:
+        config = {"chips": chips}
+        yield from sweep("mcm.partition", RULES, [instance], config)
+        samples = {"samples": SEARCH_SAMPLES}
+        yield from sweep("mcm.partition", SEARCHES, [instance], config | samples, seeds)
+        if chips in SOLVER_CHIPS:
+            seconds = {"seconds": SOLVER_SECONDS}
+            yield from sweep("mcm.partition", ["cp-sat"], [instance], config | seconds)
 
 
-def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
+def assemble_optimum(records: Records) -> Rows:
     """Throughput by graph and number of chips, its ratio to the naive greedy's and the optimum's,
     memory used."""
-    table_rows, table = [], frame(records)
+    table = frame(records)
     for (instance, chips), here in table.groupby(["instance", "config_chips"], sort=False):
         name = "bert" if instance == BERT else f"{instance.removesuffix('_inference')}-{chips}"
         by_method = dict(list(here.groupby("method", sort=False)))
@@ -211,34 +193,36 @@ def assemble_optimum(profile: str, records: Sequence[Record]) -> Record:
             runs = by_method[method]
             values = runs.throughput.to_numpy()
             curve = _mean_curve(runs.curve.tolist()) if method in SEARCHES else {}
-            table_rows += summaries(name, method, {"throughput": values}, **extra, **curve)
-            columns = {"gap_percent": (single["optimum"] / values - 1) * 100}
-            columns |= {
+            yield from summaries(name, method, {"throughput": values}, **extra, **curve)
+            columns = {
+                "gap_percent": (single["optimum"] / values - 1) * 100,
                 "over_greedy_naive": values / single["greedy-naive"],
                 "seconds": runs.seconds,
+                "peak_mib": runs.peak_bytes / MIB,
             }
-            columns |= {"peak_mib": runs.peak_bytes / MIB}
-            table_rows += summaries(name, method, columns, **extra)
-        table_rows.append(row(name, "bound", "throughput", here.bound.iloc[0], n=1, **extra))
-    return assembled(table_rows, valid=table.valid)
+            yield from summaries(name, method, columns, **extra)
+        yield row(name, "bound", "throughput", here.bound.iloc[0], n=1, **extra)
 
 
-def _mean_curve(curves: Sequence[Record]) -> Record:
+OPTIMUM = Artifact(
+    "mcm.optimum",
+    assemble_optimum,
+    plan_optimum,
+    Quick((*RULES, *SEARCHES), only={"chips": (4, 8, CHIPS)}, config={"samples": 200}),
+)
+
+
+def _mean_curve(curves: Records) -> Record:
     """Interquartile mean over seeds of the best throughput after 1, ..., samples partitions."""
     x = np.unique(
         np.round(np.geomspace(1, max(c["samples"][-1] for c in curves), CURVE_POINTS)).astype(int)
     )
     y = [np.asarray(c["y"])[np.searchsorted(c["samples"], x, side="right") - 1] for c in curves]
-    return {
-        "curve": {
-            "x": x.tolist(),
-            "y": interquartile_mean(np.array(y), axis=0).tolist(),
-            "x_unit": "samples",
-        }
-    }
+    best = interquartile_mean(np.array(y), axis=0).tolist()
+    return {"curve": {"x": x.tolist(), "y": best, "x_unit": "samples"}}
 
 
-def repair_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """Repairs a batch of candidates: uniform ones, or the careful greedy's with some chips redrawn
     (``near``)."""
     graph, chips, count = load_graph(instance), int(config["chips"]), int(config["repairs"])
@@ -281,40 +265,38 @@ def repair_run(method: str, instance: str, config: dict[str, Any], seed: int) ->
     }
 
 
-def plan_repair(profile: str, seeds: int) -> list[Run]:
-    runs = []
-    for instance in of_profile(REPAIR_GRAPHS, profile):
+def plan_repair(seeds: int) -> Runs:
+    for instance in REPAIR_GRAPHS:
         for method in ENGINES:
             for kind in ("uniform",) if method == "sample-chain" else ("uniform", "near"):
-                config = {
-                    "chips": CHIPS,
-                    "repairs": of_profile(REPAIRS, profile),
-                    "candidates": kind,
-                }
-                runs += sweep("mcm.repair", [method], [instance], config, seeds)
-    return runs
+                config = {"chips": CHIPS, "repairs": REPAIRS, "candidates": kind}
+                yield from sweep("mcm.repair", [method], [instance], config, seeds)
 
 
-def assemble_repair(profile: str, records: Sequence[Record]) -> Record:
+def assemble_repair(records: Records) -> Rows:
     """Percentages are over all repairs of a run, the interval over runs; the rate is that of
     uniform candidates."""
-    table_rows, table = [], frame(records)
+    table = frame(records)
     keys = ["instance", "method", "config_candidates"]
     for (instance, method, kind), runs in table.groupby(keys, sort=False):
-        columns = (
-            {"repairs_per_s": runs.repairs / runs.seconds.clip(lower=1e-9)}
-            if kind == "uniform"
-            else {}
-        )
+        columns = {}
+        if kind == "uniform":
+            columns["repairs_per_s"] = runs.repairs / runs.seconds.clip(lower=1e-9)
         columns[f"valid_percent_{kind}"] = 100 * runs.valid / runs.repairs
         if method != "sample-chain":
             columns[f"agreement_percent_{kind}"] = 100 * runs.agreement
-        table_rows += summaries(instance, method, columns, ops=runs.ops.iloc[0], candidates=kind)
-    counts = {name: int(table[name].sum()) for name in ("validated", "invalid")}
-    return {**assembled(table_rows), **counts}
+        yield from summaries(instance, method, columns, ops=runs.ops.iloc[0], candidates=kind)
 
 
-def unsolved_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+REPAIR = Artifact(
+    "mcm.repair",
+    assemble_repair,
+    plan_repair,
+    Quick(instances=QUICK_GRAPHS, config={"repairs": 50}),
+)
+
+
+def unsolved_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """PPO without a solver, with ``config["reward"]`` (paper 2, Section 5.1)."""
     from learned_mapping.mcm.agent.ppo import learn_unsolved
     from learned_mapping.mcm.env import PartitionEnv
@@ -329,16 +311,20 @@ def unsolved_run(method: str, instance: str, config: dict[str, Any], seed: int) 
     return shares | {"ops": graph.num_ops}
 
 
-def plan_unsolved(profile: str, seeds: int) -> list[Run]:
+def plan_unsolved(seeds: int) -> Runs:
     """Both rewards on every graph; the small network but in the profile ``paper``."""
-    runs, paper = [], profile == "paper"
-    for name in of_profile(UNSOLVED_GRAPHS, profile):
-        large = not paper and load_graph(name).num_ops > LARGE_OPS
+    config = {"chips": CHIPS, "samples": UNSOLVED_SAMPLES, "network": "quick"}
+    for name in UNSOLVED_GRAPHS:
+        count = 1 if load_graph(name).num_ops > LARGE_OPS else seeds
         for kind in REWARDS:
-            config = {"chips": CHIPS, "samples": UNSOLVED_SAMPLES[profile], "reward": kind}
-            config |= {"network": "paper" if paper else "quick"}
-            runs += sweep("mcm.unsolved", [UNSOLVED[kind]], [name], config, 1 if large else seeds)
-    return runs
+            of_reward = config | {"reward": kind}
+            yield from sweep("mcm.unsolved", [UNSOLVED[kind]], [name], of_reward, count)
 
 
-assemble_unsolved = assemble_unconstrained
+UNSOLVED_SHARES = Artifact(
+    "mcm.unsolved",
+    assemble_unconstrained,
+    plan_unsolved,
+    Quick(instances=1, config={"samples": 400}),
+    {"samples": 5, "network": "paper"},
+)

@@ -4,7 +4,6 @@ candidate and are worth to PPO."""
 
 import itertools
 import time
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -17,35 +16,35 @@ from learned_mapping.mcm.repair.engine import repair_arrays, repair_batch
 from learned_mapping.mcm.rules.constraints import example_graph
 from learned_mapping.mcm.task import ENGINE, NEAREST, Task
 from learned_mapping.mcm.validate import validate
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Artifact, Quick, Runs
 from learned_mapping_companion.mcm.graphs import load_graph
 from learned_mapping_companion.table import (
     Record,
-    assembled,
+    Records,
+    Rows,
     frame,
-    of_profile,
-    rows,
+    row,
     summaries,
+    summary_row,
     sweep,
 )
 
 CHIPS = 4
-GRAPHS = {"quick": ("lenet",), "full": ("lenet", "alexnet", "unet_3", "convlstm_1x4")}
+GRAPHS = ("lenet", "alexnet", "unet_3", "convlstm_1x4")
 """Training graphs, the smallest of four families: a repair by CP-SAT takes a solve for most pairs
 of op and chip."""
-UNJOINED = {"quick": (), "full": ("tcn_4", "text_cnn", "wavenet_5")}
+UNJOINED = ("tcn_4", "text_cnn", "wavenet_5")
 """Those of three more with branches, which can leave neighbouring chips unjoined: there Eq. 4
 allows more."""
 MODES = ("sample", "fix", "nearest")
 EQ_4 = "eq-4"  # CP-SAT under Eq. 4 itself, in the place of the chain rule.
-REPEATS = {"quick": 2, "full": 12}  # Repairs of each kind of candidate,
-# and by what is quicker: the engine, and the fewest changes.
-MANY_REPEATS = {"quick": 2, "full": 128}
+REPEATS = 12  # Repairs of each kind of candidate,
+MANY_REPEATS = 128  # and by what is quicker: the engine, and the fewest changes.
 REDRAWN = 0.1
 """Share of the optimum's ops whose chip is drawn anew in a ``near`` candidate; a ``far`` one is
 drawn whole."""
 TRUST = 0.9  # Probability that SAMPLE's distributions give the candidate's chip.
-PPO_SAMPLES = {"quick": 20, "full": 120}
+PPO_SAMPLES, PPO_SEEDS = 120, 3
 
 
 def repair_run(method: str, instance: str, config: Record, seed: int) -> Record:
@@ -117,47 +116,34 @@ def learn_run(method: str, instance: str, config: Record, seed: int) -> Record:
     }
 
 
-def plan_cp_sat(profile: str, seeds: int) -> list[Run]:
-    graphs, runs = of_profile(GRAPHS, profile), []
+def plan_cp_sat(seeds: int) -> Runs:
     for repair, mode in itertools.product((ENGINE, "cp-sat", EQ_4), MODES):
         many = repair == ENGINE or mode == "nearest"
-        config = {"chips": CHIPS, "repeats": of_profile(MANY_REPEATS if many else REPEATS, profile)}
-        runs += sweep(
-            "mcm.cp_sat", [f"{repair}-{mode}"], [*graphs, *of_profile(UNJOINED, profile)], config
-        )
-    config = {"chips": CHIPS, "samples": of_profile(PPO_SAMPLES, profile)}
-    return runs + sweep(
-        "mcm.cp_sat_ppo",
-        (ENGINE, NEAREST),
-        graphs,
-        config,
-        1 if profile == "quick" else min(seeds, 3),
-    )
+        config = {"chips": CHIPS, "repeats": MANY_REPEATS if many else REPEATS}
+        yield from sweep("mcm.cp_sat", [f"{repair}-{mode}"], [*GRAPHS, *UNJOINED], config)
+    config, count = {"chips": CHIPS, "samples": PPO_SAMPLES}, min(seeds, PPO_SEEDS)
+    yield from sweep("mcm.cp_sat_ppo", (ENGINE, NEAREST), GRAPHS, config, count)
 
 
-def assemble_cp_sat(profile: str, records: Sequence[Record]) -> Record:
+def assemble_cp_sat(records: Records) -> Rows:
     """The time of each repair; of SAMPLE and FIX by CP-SAT the share of partitions that are the
     engine's, of the others what they keep of candidates and what comes out is worth; and what PPO
     reaches."""
-    table_rows, table = [], frame(records)
+    table = frame(records)
     learns = table.config_samples.notna().rename("learns")
-    for (instance, method, learner), runs in table.groupby(
-        ["instance", "method", learns], sort=False
-    ):
+    keys = ["instance", "method", learns]
+    for (instance, method, learner), runs in table.groupby(keys, sort=False):
         about = {"ops": int(runs.ops.iloc[0]), "chips": CHIPS}
         if learner:
-            reached = {"ppo_of_optimum": runs.ppo_of_optimum.tolist()}
-            table_rows += summaries(
-                instance, method, reached, samples=int(runs.samples.max()), **about
-            )
+            reached, about["samples"] = runs.ppo_of_optimum.tolist(), int(runs.samples.max())
+            yield summary_row(instance, method, "ppo_of_optimum", reached, **about)
             continue
         line = runs.iloc[0]
-        table_rows += rows(instance, method, {"near_ms": 1e3 * line.near_seconds}, **about)
+        yield row(instance, method, "near_ms", 1e3 * line.near_seconds, **about)
         if not method.startswith(ENGINE) and not method.endswith("nearest"):
             equal = [*line.near_equal, *line.far_equal]
-            table_rows += rows(
-                instance, method, {"equal_percent": 100 * np.mean(equal)}, n=len(equal), **about
-            )
+            about["n"] = len(equal)
+            yield row(instance, method, "equal_percent", 100 * np.mean(equal), **about)
             continue
         near, far = ([100 * share for share in kept] for kept in (line.near_kept, line.far_kept))
         columns = {
@@ -165,6 +151,12 @@ def assemble_cp_sat(profile: str, records: Sequence[Record]) -> Record:
             "near_of_optimum": line.near_of_optimum,
             "far_kept_percent": far,
         }
-        table_rows += summaries(instance, method, columns, **about)
-    counts = {name: int(table[name].sum()) for name in ("validated", "invalid")}
-    return {**assembled(table_rows), **counts}
+        yield from summaries(instance, method, columns, **about)
+
+
+CP_SAT = Artifact(
+    "mcm.cp_sat",
+    assemble_cp_sat,
+    plan_cp_sat,
+    Quick(instances=1, seeds=1, config={"repeats": 2, "samples": 20}),
+)

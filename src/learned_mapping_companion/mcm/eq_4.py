@@ -1,8 +1,6 @@
 """What the chain rule costs on real graphs: the fastest partition under Eq. 4 itself, by CP-SAT,
 over the fastest under the chain rule."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from learned_mapping.hardware.chip_package import ChipPackage
@@ -10,15 +8,14 @@ from learned_mapping.mcm.bounds.optimum import optimum
 from learned_mapping.mcm.rules.cp_sat import fastest_partition
 from learned_mapping.mcm.task import Task
 from learned_mapping.mcm.validate import validate
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Artifact, Quick, Run, Runs
 from learned_mapping_companion.datasets.registry import stored_manifest
 from learned_mapping_companion.mcm import graphs
 from learned_mapping_companion.statistics import geometric_mean
-from learned_mapping_companion.table import Record, Row, assembled, of_profile, row, rows, sweep
+from learned_mapping_companion.table import Record, Records, Rows, rows
 
 METHOD, INSTANCE = "eq-4", "all"
-EFFORT = {"quick": 2.0, "full": 20.0}
-QUICK_GRAPHS = ("lenet", "text_cnn")
+EFFORT = 20.0
 LEAST_CHIPS = 8
 """The number of chips of a graph goes by the chain rule; on four, its least, Eq. 4 allows little
 more."""
@@ -50,27 +47,24 @@ def eq_4_run(method: str, instance: str, config: Record, seed: int) -> Record:
     }
 
 
-def plan_eq_4(profile: str, seeds: int) -> list[Run]:
+def plan_eq_4(seeds: int) -> Runs:
     """Training graphs of at most `LARGEST` ops whose optimum dynamic programming proves."""
-    items = stored_manifest(graphs.PLAIN).split("train")
-    names = [
-        item.name
-        for item in items
+    return [
+        Run(
+            "mcm.eq_4",
+            METHOD,
+            item.name,
+            {"effort": EFFORT, "chips": max(LEAST_CHIPS, graphs.chips(item.name))},
+        )
+        for item in stored_manifest(graphs.PLAIN).split("train")
         if item.facts["ops_folded"] <= LARGEST and item.facts["proof"] == "ideals"
     ]
-    runs = []
-    for name in QUICK_GRAPHS if profile == "quick" else names:
-        chips = max(LEAST_CHIPS, graphs.chips(name))
-        config = {"effort": of_profile(EFFORT, profile), "chips": chips}
-        runs += sweep("mcm.eq_4", [METHOD], [name], config)
-    return runs
 
 
-def assemble_eq_4(profile: str, records: Sequence[Record]) -> Record:
+def assemble_eq_4(records: Records) -> Rows:
     """By graph the throughput over the chain rule's best, and what no partition is above; over all
     the geometric mean, the number of graphs on which Eq. 4 allows a faster one, and of those on
     which CP-SAT proves how much."""
-    table_rows: list[Row] = []
     gains, proved = [], []
     for record in records:
         result = record["result"]
@@ -80,16 +74,16 @@ def assemble_eq_4(profile: str, records: Sequence[Record]) -> Record:
         proved.append(result["proved"])
         ends = {"over_chain": gains[-1], "over_chain_at_most": most}
         about = {"ops": result["ops"], "chips": result["chips"]}
-        table_rows += rows(record["instance"], METHOD, ends, n=1, **about)
-    count = {"graphs": len(records)}
+        yield from rows(record["instance"], METHOD, ends, n=1, **about)
     above = int((np.array(gains) > 1.0 + MORE).sum())
-    table_rows += rows(
-        INSTANCE,
-        METHOD,
-        {"over_chain": geometric_mean(gains), "most_over_chain": max(gains)},
-        n=1,
-        **count,
-    )
-    table_rows.append(row(INSTANCE, METHOD, "graphs_above_chain", above, n=1, **count))
-    table_rows.append(row(INSTANCE, METHOD, "graphs_proved", sum(proved), n=1, **count))
-    return assembled(table_rows, valid=(record["result"]["valid"] for record in records))
+    whole = {"over_chain": geometric_mean(gains), "most_over_chain": max(gains)}
+    whole |= {"graphs_above_chain": above, "graphs_proved": sum(proved)}
+    yield from rows(INSTANCE, METHOD, whole, n=1, graphs=len(records))
+
+
+EQ_4 = Artifact(
+    "mcm.eq_4",
+    assemble_eq_4,
+    plan_eq_4,
+    Quick(instances=("lenet", "text_cnn"), config={"effort": 2.0}),
+)

@@ -27,7 +27,7 @@ def names(split: str | None = None, of: str = PLAIN) -> tuple[str, ...]:
 
 def chips(name: str) -> int:
     """The number of chips of a graph of a set, by a rule that looks at the graph alone."""
-    return int(_facts(name)["chips"])
+    return int(facts(name)["chips"])
 
 
 def is_known(name: str) -> bool:
@@ -36,10 +36,10 @@ def is_known(name: str) -> bool:
 
 def family(name: str) -> str:
     """The architecture or the generator that a graph of a set is of."""
-    return str(_facts(name)["family"])
+    return str(facts(name)["family"])
 
 
-def _facts(name: str) -> Mapping[str, Any]:
+def facts(name: str) -> Mapping[str, Any]:
     _, item = _member(name) or (PLAIN, stored_manifest(PLAIN).item(name))
     return item.facts
 

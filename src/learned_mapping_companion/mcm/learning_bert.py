@@ -1,12 +1,10 @@
 """Figure 6 and Table 3 of paper 2: BERT on 36 chips, every sample a measurement on the simulated
 silicon."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from learned_mapping_companion import results, table
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Artifact, Quick, Runs
 from learned_mapping_companion.mcm.learning import (
     available,
     learning_rows,
@@ -22,7 +20,7 @@ from learned_mapping_companion.mcm.levels import (
     level_row,
     log_curves,
 )
-from learned_mapping_companion.table import Record, Row
+from learned_mapping_companion.table import Record, Records, Rows
 
 GRAPH, INSTANCE = "bert_large_inference", "bert"
 RULES = ("greedy-naive", "greedy-careful", "even-cut", "optimum")
@@ -45,7 +43,7 @@ SEARCHES = (
     "class-search",
 )
 # The paper's second level is reached after 423, its last after 607.
-SAMPLES = {"quick": 20, "full": 430, "paper": 800}
+SAMPLES = 430
 # What learning from scratch reaches with so many samples is a level too: the paper's second.
 REACHED_AFTER = 423
 SCRATCH = ("rl", "rl-balanced")
@@ -89,28 +87,22 @@ any partition."""
 TEN_MINUTES = int(600 // SECONDS_A_SAMPLE)
 
 
-def plan_fig6(profile: str, seeds: int) -> list[Run]:
+def plan_fig6(seeds: int) -> Runs:
     """Rules once, searches by seed."""
     runs = table.sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
     for method in available(SEARCHES):
-        config = {"samples": SAMPLES[profile]} | ({} if profile == "full" else {"network": profile})
-        count = max(seeds, DECIDING_SEEDS) if method in DECIDING and profile == "full" else seeds
-        runs += sweep_of("silicon.solve", method, GRAPH, config, count)
-        if method in EARLY and profile != "quick":
-            runs += sweep_of(
-                "silicon.solve", method, GRAPH, config | {"samples": EARLY_SAMPLES}, seeds
-            )
+        count = max(seeds, DECIDING_SEEDS) if method in DECIDING else seeds
+        runs += sweep_of("silicon.solve", method, GRAPH, {"samples": SAMPLES}, count)
+        if method in EARLY:
+            runs += sweep_of("silicon.solve", method, GRAPH, {"samples": EARLY_SAMPLES}, seeds)
     return runs
 
 
-def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
+def assemble_fig6(records: Records) -> Rows:
     """Throughput without noise, over the naive greedy and over the static optimum; curves are of
     measurements."""
-    short = [
-        r
-        for r in records
-        if r["method"] not in RULES and r["config"].get("samples") == EARLY_SAMPLES
-    ]
+    counts = sorted({r["config"]["samples"] for r in records})
+    short = [r for r in records if r["config"]["samples"] in counts[1:-1]]
     by_method = table.by((r for r in records if r not in short), "method")
     naive = records[0]["result"]["naive"]
     best = by_method["optimum"][0]["result"]["throughput"]
@@ -120,52 +112,41 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         logs = log_curves(by_method.get(method, []), {GRAPH: best}, REACHED_AFTER)
         if logs.size:
             shares.append((float(np.exp(logs[..., -1].mean())), f"{method} after {REACHED_AFTER}"))
-    table_rows: list[Row] = []
     for method, here in by_method.items():
         runs = table.frame(here)
         units = {"throughput": 1.0, "improvement": naive, "over_optimum": best}
         columns = {metric: runs.throughput / unit for metric, unit in units.items() if unit > 0}
-        columns |= {
-            "samples_that_run_percent": 100.0 * runs.ran / runs.samples,
-            "seconds": runs.seconds,
-        }
-        table_rows += table.summaries(INSTANCE, method, columns)
-        table_rows += learning_rows(INSTANCE, method, here)
+        columns["samples_that_run_percent"] = 100.0 * runs.ran / runs.samples
+        columns["seconds"] = runs.seconds
+        yield from table.summaries(INSTANCE, method, columns)
+        yield from learning_rows(INSTANCE, method, here)
         if method in RULES:
             continue
         for unit, levels in ((naive, plain), (best, shares)):
             if unit > 0:
                 logs = log_curves(here, {GRAPH: unit}, here[0]["result"]["samples"])
                 behind = trainings_of(method, logs.shape[1])
-                table_rows += [
-                    level_row(method, *level, logs, INSTANCE, behind) for level in levels
-                ]
+                yield from [level_row(method, *level, logs, INSTANCE, behind) for level in levels]
         logs = log_curves(here, {GRAPH: best}, here[0]["result"]["samples"])
         mean = np.exp(logs.mean((0, 1)))
         # before every seed has a partition that runs
         mean[np.any(logs <= np.log(LEAST), axis=(0, 1))] = 0.0
         measured = np.exp(logs[0, :, -1])
-        table_rows.append(
-            table.summary_row(
-                INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)
-            )
+        yield table.summary_row(
+            INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)
         )
     whole, early = (
-        {method: [r["result"]["throughput"] for r in here] for method, here in groups.items()}
+        {method: table.column(here, "throughput") for method, here in groups.items()}
         for groups in (by_method, table.by(short, "method"))
     )
-    curves = {
-        method: [r["result"]["curve"] for r in here]
+    soon = {
+        method: [best_so_far(curve, TEN_MINUTES)[-1] for curve in table.column(here, "curve")]
         for method, here in by_method.items()
         if method not in RULES
     }
-    soon = {
-        method: [best_so_far(curve, TEN_MINUTES)[-1] for curve in here]
-        for method, here in curves.items()
-    }
     for throughput, more in (
         (whole, {}),
-        (early, {"samples": EARLY_SAMPLES}),
+        (early, {"samples": counts[-2]}),
         (soon, {"samples": TEN_MINUTES}),
     ):
         scores = {method: {GRAPH: values} for method, values in throughput.items()}
@@ -177,16 +158,27 @@ def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
         ):
             rival = np.mean(throughput[entry["baseline"]])
             values = np.array(throughput[entry["method"]]) / rival
-            table_rows.append(entry | {"values": values.tolist()})
-    return table.assembled(table_rows, valid=(r["result"]["valid"] for r in records))
+            yield entry | {"values": values.tolist()}
 
 
-def assemble_table3(profile: str, records: Sequence[Record]) -> Record:
+FIG6 = Artifact(
+    "mcm.fig6",
+    assemble_fig6,
+    plan_fig6,
+    Quick(seeds=3, config={"samples": 20, "network": "quick"}),
+    {"samples": 2, "network": "paper"},
+)
+
+
+def assemble_table3(records: Records, figure: Record) -> Rows:
     """Samples to every level; minutes as the paper's package would take."""
-    figure = results.load("mcm.fig6", profile)
     reached_rows = results.select(figure, metric="samples")
-    for reached in list(reached_rows):
+    yield from reached_rows
+    for reached in reached_rows:
         minutes = None if reached["value"] is None else reached["value"] * SECONDS_A_SAMPLE / 60
         more = {"target": reached["target"], "n": reached["n"]}
-        reached_rows.append(table.row(INSTANCE, reached["method"], "minutes", minutes, **more))
-    return table.from_part(figure, reached_rows + learnt_rows(figure))
+        yield table.row(INSTANCE, reached["method"], "minutes", minutes, **more)
+    yield from learnt_rows(figure)
+
+
+TABLE3 = Artifact("mcm.table3", assemble_table3)

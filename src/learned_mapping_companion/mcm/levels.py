@@ -9,7 +9,7 @@ import numpy as np
 from learned_mapping_companion import results
 from learned_mapping_companion.display import Html, grid, provenance_line
 from learned_mapping_companion.statistics import RESAMPLES, drawn_anew, drawn_tasks
-from learned_mapping_companion.table import Record, Row, by, row
+from learned_mapping_companion.table import Record, Records, Row, by, interval_row, row
 
 SECONDS_A_SAMPLE = 26.97  # How long the paper's package takes for one (section 5.3).
 LEAST = 1e-12  # In place of 0, which has no logarithm: what cannot run.
@@ -21,7 +21,7 @@ def best_so_far(curve: Record, samples: int) -> np.ndarray:
     return np.asarray(curve["y"], float)[np.maximum(place, 0)]
 
 
-def log_curves(records: Sequence[Record], unit: Mapping[str, float], samples: int) -> np.ndarray:
+def log_curves(records: Records, unit: Mapping[str, float], samples: int) -> np.ndarray:
     """[G, S, samples] logarithms of throughput over `unit`, by graph and seed; every graph needs as
     many seeds."""
     curves = {
@@ -78,14 +78,9 @@ def level_row(
         for _ in range(RESAMPLES // 4)
     ]
     low, high = np.percentile(reached(np.array(means), level), (2.5, 97.5)).tolist()
-    more = {
-        "target": target,
-        "censored": value,
-        "censored_low": low,
-        "censored_high": high,
-        "n": logs.shape[1],
-    }
+    more = {"censored": value, "censored_low": low, "censored_high": high, "target": target}
     more |= {"low": _known(low, samples), "high": _known(high, samples)} if value <= samples else {}
+    more["n"] = logs.shape[1]
     return row(instance, method, "samples", _known(value, samples), **more)
 
 
@@ -101,16 +96,9 @@ def curve_of(mean: np.ndarray) -> Record:
 
 def at_least(level: Row) -> Row:
     """The row ``samples_at_least`` of a row of `level_row`, with its interval."""
-    ends = {
-        "value": level["censored"],
-        "low": level["censored_low"],
-        "high": level["censored_high"],
-    }
-    return (
-        {name: level[name] for name in ("instance", "method", "target", "n")}
-        | {"metric": "samples_at_least"}
-        | ends
-    )
+    ends = [level[name] for name in ("censored", "censored_low", "censored_high")]
+    more = {name: level[name] for name in ("target", "n")}
+    return interval_row(level["instance"], level["method"], "samples_at_least", ends, **more)
 
 
 def level_table(

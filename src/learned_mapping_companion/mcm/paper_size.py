@@ -5,90 +5,86 @@ Eight GraphSAGE layers of 128, ten epochs, 4,000 samples, beside the small netwo
 tables with as many.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from learned_mapping.mcm.agent.config import agent_config
-from learned_mapping_companion.artifact import Run
-from learned_mapping_companion.mcm.learning import INSTANCE, few_graphs
+from learned_mapping_companion.artifact import Artifact, Quick, Runs
+from learned_mapping_companion.mcm.learning import GRAPHS, INSTANCE, QUICK_GRAPHS
 from learned_mapping_companion.mcm.learning_bert import GRAPH
 from learned_mapping_companion.mcm.learning_bert import INSTANCE as BERT
 from learned_mapping_companion.mcm.levels import best_so_far
 from learned_mapping_companion.statistics import geometric_mean
 from learned_mapping_companion.table import (
-    Record,
-    assembled,
+    Records,
+    Rows,
+    column,
     grouped,
-    of_profile,
     ratio_rows,
-    rows,
+    row,
     summaries,
     sweep,
 )
 
 SIZES = {"rl": "full", "rl, 8 x 128": "paper"}  # Row of the table -> the network's size.
-SAMPLES = {"quick": 40, "full": 4000}
-FEWER = {"quick": 20, "full": 1000}
-"""Samples after which both are compared too: what the other tables have."""
+SAMPLES = 4000
+PART = 4
+"""A quarter of them, which the other tables have, is where both are compared too."""
 RULES = ("greedy-naive", "optimum")
 BERT_SEEDS = 1
 """Runs on BERT: one of the large network takes most of an hour."""
 
 
-def plan_size(profile: str, seeds: int) -> list[Run]:
-    """Rules once, both sizes by seed; ``quick`` leaves out BERT, a long run of the large
-    network."""
-    runs, samples = [], of_profile(SAMPLES, profile)
+def plan_size(seeds: int) -> Runs:
+    """Rules once, both sizes by seed."""
     configs = [
-        {"samples": samples, "network": network, "arm": arm} for arm, network in SIZES.items()
+        {"samples": SAMPLES, "network": network, "arm": arm} for arm, network in SIZES.items()
     ]
-    for name in few_graphs(profile):
-        runs += sweep("mcm.solve", RULES, [name], {"samples": 1})
+    for name in GRAPHS:
+        yield from sweep("mcm.solve", RULES, [name], {"samples": 1})
         for config in configs:
-            runs += sweep("mcm.solve", ["rl"], [name], config, seeds)
-    if profile != "quick":
-        runs += sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
-        for config in configs:
-            on_bert = sweep("silicon.solve", ["rl"], [GRAPH], config, min(seeds, BERT_SEEDS))
-            runs += [replace(run, long=config["network"] == "paper") for run in on_bert]
-    return runs
+            yield from sweep("mcm.solve", ["rl"], [name], config, seeds)
+    yield from sweep("silicon.solve", RULES, [GRAPH], {"samples": 1})
+    for config in configs:
+        on_bert = sweep("silicon.solve", ["rl"], [GRAPH], config, min(seeds, BERT_SEEDS))
+        yield from [replace(run, long=config["network"] == "paper") for run in on_bert]
 
 
-def assemble_size(profile: str, records: Sequence[Record]) -> Record:
+def assemble_size(records: Records) -> Rows:
     """Throughput over the naive greedy and the optimum of each graph, and over all but BERT, after
-    `FEWER` samples too, and CPU seconds; the ratio of the two sizes.
+    a `PART` of the samples too, and CPU seconds; the ratio of the two sizes.
 
     On BERT all is measured, so the value after fewer samples is the best measurement, with its
     noise.
     """
-    groups, table_rows = grouped(records), []
-    fewer = of_profile(FEWER, profile)
+    groups = grouped(records)
     over: dict[str, dict[str, dict[str, list[float]]]] = {arm: {} for arm in SIZES}
     for (name, method), here in groups.items():
         if method not in SIZES:
             continue
+        fewer, (samples, *_) = here[0]["config"]["samples"] // PART, column(here, "samples")
         naive, best = (groups[name, rule][0]["result"]["throughput"] for rule in RULES)
-        ends = [record["result"]["throughput"] for record in here]
-        early = [best_so_far(record["result"]["curve"], fewer)[-1] for record in here]
-        columns = {f"over_optimum_after_{fewer}": [value / best for value in early]}
-        columns |= {
-            "over_optimum": [value / best for value in ends],
-            "improvement": [value / naive for value in ends],
-        }
-        columns["seconds"] = [record["result"]["seconds"] for record in here]
-        table_rows += summaries(
-            BERT if name == GRAPH else name, method, columns, samples=here[0]["result"]["samples"]
+        ends = np.array(column(here, "throughput"))
+        early = np.array([best_so_far(curve, fewer)[-1] for curve in column(here, "curve")])
+        columns = {f"over_optimum_after_{fewer}": early / best, "over_optimum": ends / best}
+        columns |= {"improvement": ends / naive, "seconds": column(here, "seconds")}
+        shown, updates = (
+            BERT if name == GRAPH else name,
+            samples // agent_config(SIZES[method]).rollouts,
         )
-        updates = here[0]["result"]["samples"] // agent_config(SIZES[method]).rollouts
-        table_rows += rows(
-            BERT if name == GRAPH else name, method, {"updates": updates}, n=len(here)
-        )
+        yield from summaries(shown, method, columns, samples=samples)
+        yield row(shown, method, "updates", updates, n=len(here))
         if name != GRAPH:
             for metric, values in columns.items():
                 over[method].setdefault(metric, {})[name] = values
     small, large = SIZES
     for method, columns in over.items():
-        table_rows += summaries(INSTANCE, method, columns, statistic=geometric_mean)
+        yield from summaries(INSTANCE, method, columns, statistic=geometric_mean)
     scores = {method: columns["improvement"] for method, columns in over.items()}
-    table_rows += ratio_rows(INSTANCE, scores, [(large, small)], over_tasks=True)
-    return assembled(table_rows, valid=(record["result"]["valid"] for record in records))
+    yield from ratio_rows(INSTANCE, scores, [(large, small)], over_tasks=True)
+
+
+SIZE = Artifact(
+    "mcm.size", assemble_size, plan_size, Quick(instances=QUICK_GRAPHS, config={"samples": 40})
+)

@@ -6,8 +6,7 @@ The correlation and the share of invalid partitions are what the silicon was cal
 the methods reach is one.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pandas
@@ -21,22 +20,21 @@ from learned_mapping.mcm.rules.constraints import is_valid
 from learned_mapping.mcm.searches.even_cut import SPREAD, even_cut, near_balanced
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.programs.graph import late_order
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Artifact, Quick, Runs
 from learned_mapping_companion.mcm.graphs import load_graph
 from learned_mapping_companion.table import (
     Record,
-    Row,
-    assembled,
+    Records,
+    Rows,
     grouped,
-    of_profile,
     summaries,
     summary_row,
     sweep,
 )
 
 GRAPH, INSTANCE, CHIPS = "bert_large_inference", "bert", 36
-PARTITIONS = {"quick": 200, "full": 2000}
-SAMPLES = {"quick": 100, "full": 400}
+PARTITIONS = 2000
+SAMPLES = 400
 MEMORIES_MIB = (64, 68, 72, 76, 80)
 """Other memories than the calibrated one, at which the share of partitions that fit is counted."""
 NEAR_OPTIMUM, NEAR_OPTIMUM_SPREAD = 1.03, (0.005, 0.1)
@@ -68,7 +66,7 @@ def _with_costs(model: ChipModel, seconds: np.ndarray) -> ChipModel:
     return other
 
 
-def sampling_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+def sampling_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """Random partitions: predicted and measured milliseconds, 0 where invalid, and what memory each
     needs."""
     graph, package = load_graph(instance), silicon_package(int(config["chips"]))
@@ -98,7 +96,7 @@ def sampling_run(method: str, instance: str, config: dict[str, Any], seed: int) 
     }
 
 
-def method_run(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+def method_run(method: str, instance: str, config: Record, seed: int) -> Record:
     """One rule or search on silicon: the throughput of its partition without noise, and the
     search's curve with it."""
     task = SILICON.task(load_graph(instance), chips=int(config["chips"]))
@@ -125,10 +123,10 @@ def method_run(method: str, instance: str, config: dict[str, Any], seed: int) ->
     }
 
 
-def plan_fig7(profile: str, seeds: int) -> list[Run]:
+def plan_fig7(seeds: int) -> Runs:
     """Samples of partitions, the rules, and the searches."""
-    partitions = {"chips": CHIPS, "partitions": of_profile(PARTITIONS, profile)}
-    samples = {"chips": CHIPS, "samples": of_profile(SAMPLES, profile)}
+    partitions = {"chips": CHIPS, "partitions": PARTITIONS}
+    samples = {"chips": CHIPS, "samples": SAMPLES}
     return [
         *sweep("silicon.sample", SAMPLERS, [GRAPH], partitions, seeds),
         *sweep("silicon.measure", RULES, [GRAPH], {"chips": CHIPS}),
@@ -136,33 +134,29 @@ def plan_fig7(profile: str, seeds: int) -> list[Run]:
     ]
 
 
-def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
+def assemble_fig7(records: Records) -> Rows:
     """Rows of the samples (the scatter is the first seed's), of memory, and of each method."""
     by_method = {
         method: [r["result"] for r in group] for (_, method), group in grouped(records).items()
     }
-    table_rows: list[Row] = []
+    first = by_method["near-balanced"][0]
+    scatter = {"scatter": {name: first[f"{name}_ms"] for name in ("predicted", "measured")}}
     for method in ("near-balanced", "uniform"):
         samples = by_method[method]
-        extra = {
-            "chips": CHIPS,
-            "ops": samples[0]["ops"],
-            "partitions": len(samples[0]["predicted_ms"]),
-        }
+        extra = {"chips": CHIPS, "ops": samples[0]["ops"]}
+        extra["partitions"] = len(samples[0]["predicted_ms"])
         pairs = ((np.array(r["predicted_ms"]), np.array(r["measured_ms"])) for r in samples)
         numbers = pandas.DataFrame([_correlated(*pair) for pair in pairs])
         for metric, column in numbers.items():
             summary = summary_row(INSTANCE, method, metric, column, **extra)
-            table_rows.append(summary | {"values": column.tolist()})
-    first = by_method["near-balanced"][0]
-    table_rows[0]["scatter"] = {name: first[f"{name}_ms"] for name in ("predicted", "measured")}
+            yield summary | {"values": column.tolist()} | scatter
+            scatter = {}
     for method in SAMPLERS:
         peaks = [np.array(r["peak_mib"]) for r in by_method[method]]
         for memory in (*MEMORIES_MIB, by_method[method][0]["sram_mib"]):
             fits = [100.0 * np.mean(peak <= memory) for peak in peaks]
-            table_rows.append(
-                summary_row(INSTANCE, method, "fits_percent", fits, chips=CHIPS, sram_mib=memory)
-            )
+            more = {"chips": CHIPS, "sram_mib": memory}
+            yield summary_row(INSTANCE, method, "fits_percent", fits, **more)
     optimal = by_method["optimum"][0]["throughput"]
     for method in (*RULES, *SEARCHES):
         runs = pandas.DataFrame(by_method[method])
@@ -170,12 +164,12 @@ def assemble_fig7(profile: str, records: Sequence[Record]) -> Record:
         columns |= {"over_optimum": runs["throughput"] / optimal} if optimal > 0 else {}
         columns |= {"fits_percent": 100.0 * runs["fits"]}
         columns |= {name: runs[name] for name in ("predicted_throughput", "peak_mib")}
-        table_rows += summaries(INSTANCE, method, columns, chips=CHIPS)
-    solved = [r["valid"] for m in (*RULES, *SEARCHES) for r in by_method[m]]
-    result = assembled(table_rows, valid=solved)
-    return result | {
-        "invalid": result["invalid"] + sum(r["broken"] for m in SAMPLERS for r in by_method[m])
-    }
+        yield from summaries(INSTANCE, method, columns, chips=CHIPS)
+
+
+FIG7 = Artifact(
+    "mcm.fig7", assemble_fig7, plan_fig7, Quick(config={"partitions": 200, "samples": 100})
+)
 
 
 def _correlated(predicted: np.ndarray, measured: np.ndarray) -> dict[str, float]:

@@ -5,8 +5,7 @@ A part of the runs is of the analytical model, a part of silicon whose ops diffe
 twelve test graphs were opened once, by this table.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -19,18 +18,17 @@ from learned_mapping.mcm.silicon import EXTRA_METHODS
 from learned_mapping.mcm.task import Task
 from learned_mapping.mcm.validate import validate
 from learned_mapping.problem import warm_up
-from learned_mapping_companion.artifact import Run
-from learned_mapping_companion.datasets.registry import stored_manifest
+from learned_mapping_companion.artifact import Artifact, Quick, Runs
 from learned_mapping_companion.mcm import graphs
 from learned_mapping_companion.mcm.learning import learning_rows, sweep_of
 from learned_mapping_companion.mcm.levels import end_row
 from learned_mapping_companion.statistics import geometric_mean
 from learned_mapping_companion.table import (
     Record,
-    Row,
-    assembled,
+    Records,
+    Rows,
     by,
-    of_profile,
+    column,
     ratio_rows,
     row,
     summary_row,
@@ -38,9 +36,8 @@ from learned_mapping_companion.table import (
 )
 
 INSTANCE = "all"
-QUICK_GRAPHS = ("gru_writer_1x6",)  # Of `mcm-graphs`: ``quick`` opens no test set.
 RULES = ("greedy-naive", "greedy-careful")
-SOLVER, EFFORT = "cp-sat", {"quick": 1.0, "full": 5.0}
+SOLVER, EFFORT = "cp-sat", 5.0
 SEARCHES = (
     "random",
     "random-balanced",
@@ -53,12 +50,11 @@ SEARCHES = (
     "rl-balanced",
     "finetune-balanced",
 )
-SAMPLES = {"quick": 40, "full": 500}
+SAMPLES = 500
 SPREAD, WORLD = 0.5, 100
 """Of the silicon, as in `mcm.chips`."""
 MEASURED = {"learned-times": 10, "rl-balanced": 430, "random-balanced": 430}
 """Method on silicon -> its measurements."""
-FEW = 10  # Measurements at most in ``quick``.
 CONTRASTS = (
     ("climb", "sa-balanced"),
     ("climb", "random-balanced"),
@@ -110,32 +106,27 @@ def solver_run(method: str, instance: str, config: Record, seed: int) -> Record:
     return _judged(task, found) | {"seconds": budget.seconds, "most": most}
 
 
-def plan_wide(profile: str, seeds: int) -> list[Run]:
+def plan_wide(seeds: int, of: str = graphs.WIDE) -> Runs:
     """Rules and the solver once, searches by seed with equal samples; on silicon few measurements
     against many."""
-    quick, runs = profile == "quick", []
-    for name in QUICK_GRAPHS if quick else graphs.names("test", graphs.WIDE):
-        config = {"samples": 1, "network": profile}
-        runs += sweep("mcm.wide", RULES, [name], config)
-        runs += sweep("mcm.wide_solver", [SOLVER], [name], {"effort": of_profile(EFFORT, profile)})
-        config = {"samples": of_profile(SAMPLES, profile), "network": profile}
+    network = {"network": "full"}
+    for name in graphs.names("test", of):
+        yield from sweep("mcm.wide", RULES, [name], {"samples": 1, **network})
+        yield from sweep("mcm.wide_solver", [SOLVER], [name], {"effort": EFFORT})
         for method in SEARCHES:
-            runs += sweep_of("mcm.wide", method, name, config, seeds)
+            yield from sweep_of("mcm.wide", method, name, {"samples": SAMPLES, **network}, seeds)
         for method, samples in MEASURED.items():
-            config = {"spread": SPREAD, "world": WORLD, "network": profile}
-            config |= {"samples": min(samples, FEW) if quick else samples}
-            runs += sweep("silicon.chips", [method], [name], config, seeds)
-    return runs
+            config = {"spread": SPREAD, "world": WORLD, "samples": samples, **network}
+            yield from sweep("silicon.chips", [method], [name], config, seeds)
 
 
 def bound_of(name: str) -> float:
     """Results per second that no partition of a graph is above, from the graph's facts."""
-    of = graphs.PLAIN if name in QUICK_GRAPHS else graphs.WIDE
-    facts = stored_manifest(of).item(name).facts
-    return 1.0 / facts["bound_s" if of == graphs.PLAIN else "chain_bound_s"]
+    facts = graphs.facts(name)
+    return 1.0 / facts.get("chain_bound_s", facts["bound_s"])
 
 
-def assemble_wide(profile: str, records: Sequence[Record]) -> Record:
+def assemble_wide(records: Records) -> Rows:
     """By graph, and as geometric means over all: throughput as a share of the bound; CPU seconds;
     what CP-SAT's own bound is of ours; ratios, intervals over graphs and seeds. Rows of silicon
     have its ``spread``."""
@@ -143,38 +134,49 @@ def assemble_wide(profile: str, records: Sequence[Record]) -> Record:
     measured = [record for record in records if "spread" in record["config"]]
     names = list(dict.fromkeys(record["instance"] for record in records))
     bound = {name: bound_of(name) for name in names}
-    table_rows: list[Row] = []
     scores = {}
     for method, here in by(model, "method").items():
         groups = by(here, "instance")
         shares = {name: _throughputs(groups[name], bound[name]) for name in names}
         scores[method] = {name: _throughputs(groups[name]) for name in names}
         for name in names:
-            table_rows.append(summary_row(name, method, "of_bound", shares[name]))
+            yield summary_row(name, method, "of_bound", shares[name])
         logs = np.log(np.array([shares[name] for name in names]))[:, :, None]
-        entry = end_row(INSTANCE, method, "of_bound", logs)
-        table_rows.append(entry | {"samples": here[0]["config"].get("samples", 1)})
         given = {"samples": here[0]["config"].get("samples", 1)}  # what a search uses up
+        yield end_row(INSTANCE, method, "of_bound", logs) | given
         spent = [record | {"result": record["result"] | given} for record in here]
-        table_rows += learning_rows(INSTANCE, method, spent)
-        seconds = [record["result"]["seconds"] for record in here]
-        table_rows.append(summary_row(INSTANCE, method, "seconds", seconds, graphs=len(names)))
+        yield from learning_rows(INSTANCE, method, spent)
+        seconds = column(here, "seconds")
+        yield summary_row(INSTANCE, method, "seconds", seconds, graphs=len(names))
     found = [record for record in model if record["result"].get("most")]
     ratios = [record["result"]["most"] / bound[record["instance"]] for record in found]
     if ratios:
         over = geometric_mean(ratios)
-        table_rows.append(row(INSTANCE, SOLVER, "its_bound", over, graphs=len(ratios), n=1))
+        yield row(INSTANCE, SOLVER, "its_bound", over, graphs=len(ratios), n=1)
     more = {"graphs": len(names), "over_tasks": True}
-    table_rows += ratio_rows(INSTANCE, scores, CONTRASTS, **more)
+    yield from ratio_rows(INSTANCE, scores, CONTRASTS, **more)
     told = {
         method: {name: _throughputs(runs) for name, runs in by(here, "instance").items()}
         for method, here in by(measured, "method").items()
     }
     more |= {"spread": SPREAD, "samples": min(MEASURED.values())}
     for entry in ratio_rows(INSTANCE, told, ON_SILICON, **more):
-        table_rows.append(entry | {"metric": "ratio_on_silicon"})
-    return assembled(table_rows, valid=(record["result"]["valid"] for record in records))
+        yield entry | {"metric": "ratio_on_silicon"}
 
 
-def _throughputs(records: Sequence[Record], unit: float = 1.0) -> list[float]:
-    return [record["result"]["throughput"] / unit for record in records]
+WIDE = Artifact(
+    "mcm.wide",
+    assemble_wide,
+    plan_wide,
+    Quick(
+        instances=("gru_writer_1x6",),
+        config={"effort": 1.0, "samples": 20, "network": "quick"},
+        plan=partial(plan_wide, of=graphs.PLAIN),
+    ),
+    {"network": "paper"},
+)
+"""``quick`` opens no test set."""
+
+
+def _throughputs(records: Records, unit: float = 1.0) -> list[float]:
+    return [throughput / unit for throughput in column(records, "throughput")]

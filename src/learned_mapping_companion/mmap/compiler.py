@@ -9,20 +9,31 @@ program's latency tables. ``speedup`` is over the compiler's own mapping (``xla`
 """
 
 import functools
+import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from learned_mapping.mmap.searches.priced import GAMES
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Artifact, Quick, Run, Runs
 from learned_mapping_companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping_companion.datasets.registry import SETS
 from learned_mapping_companion.display import Html, crossed_rows, listing
-from learned_mapping_companion.mmap.runs import counted, learning_rows, load, program_digest
+from learned_mapping_companion.mmap.runs import learning_rows, load, program_digest
 from learned_mapping_companion.mmap.speedup import AGENT, AGENT_SECONDS, runs_of_agent
 from learned_mapping_companion.statistics import pearson
-from learned_mapping_companion.table import Record, Row, assembled, by, grouped, mean_row, row, rows
+from learned_mapping_companion.table import (
+    Record,
+    Records,
+    Row,
+    Rows,
+    by,
+    grouped,
+    mean_row,
+    row,
+    rows,
+    values_of,
+)
 
 PROGRAMS = (
     *(
@@ -88,52 +99,37 @@ MEASURES = {
 }
 
 
-def price_run(method: str, instance: str, config: dict[str, Any], seed: int = 0) -> Run:
+def price_run(method: str, instance: str, config: Record, seed: int = 0) -> Run:
     """A run of `run_price`; the program's digest is part of its key. It is long: it waits for the
     compiler."""
-    return Run(
-        "mmap.price",
-        method,
-        instance,
-        {**config, "program": program_digest(instance)},
-        seed,
-        long=True,
-    )
+    config = {**config, "program": program_digest(instance)}
+    return Run("mmap.price", method, instance, config, seed, long=True)
 
 
-def plan_compiler(profile: str, seeds: int) -> list[Run]:
+def plan_compiler(seeds: int) -> Runs:
     """Every method on every program, the agent's of `mmap.table3`; a search's candidates on small
     ones."""
-    names = PROGRAMS[:2] if profile == "quick" else PROGRAMS
-    methods = (HBM, XLA, SEARCH, GREEDY, PRICED_RULE, EVOLUTION)
-    runs = [price_run(method, name, LIMITS.get(method, {})) for name in names for method in methods]
-    if profile in AGENT_SECONDS:
-        runs += [price_run(AGENT, name, {"seconds": AGENT_SECONDS[profile]}) for name in names]
+    for name in PROGRAMS:
+        for method in (HBM, XLA, SEARCH, GREEDY, PRICED_RULE, EVOLUTION):
+            yield price_run(method, name, LIMITS.get(method, {}))
+    for name in PROGRAMS:
+        yield price_run(AGENT, name, {"seconds": AGENT_SECONDS})
     candidate = {"seconds": CANDIDATE_SECONDS, "candidate": True}
-    runs += [
-        price_run(SEARCH, name, candidate, seed)
-        for name in SMALL[: len(names)]
-        for seed in range(CANDIDATES)
-    ]
-    seconds = dict(
-        zip(ON_PRICES, (LIMITS[SEARCH]["seconds"], AGENT_SECONDS.get(profile, 0.0) / ROUNDS))
-    )
-    rounds = {"rounds": ROUNDS, "headroom": HEADROOM}
-    return runs + [
-        price_run(method, name, {"seconds": limit, **rounds})
-        for method, limit in seconds.items()
-        for name in PRICED
-        if name in names and limit
-    ]
+    for name, seed in itertools.product(SMALL, range(CANDIDATES)):
+        yield price_run(SEARCH, name, candidate, seed)
+    for method, seconds in zip(ON_PRICES, (LIMITS[SEARCH]["seconds"], AGENT_SECONDS / ROUNDS)):
+        for name in PRICED:
+            limits = {"seconds": seconds, "rounds": ROUNDS, "headroom": HEADROOM}
+            yield price_run(method, name, limits)
 
 
-def trained(instance: str, config: dict[str, Any], seed: int) -> Record:
+def trained(instance: str, config: Record, seed: int) -> Record:
     """The agent's run of `mmap.table3` with the same seconds; raises `InputError` where there is
     none."""
     return runs_of_agent(instance, config["seconds"], [seed])[0]["result"]
 
 
-def assemble_compiler(profile: str, records: list[Record]) -> Record:
+def assemble_compiler(records: Records) -> Rows:
     """Per program and method the cycles of `MEASURES` and the speedups; agreement of model and
     compiler; identity.
 
@@ -144,37 +140,20 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
     of everything in HBM, over the cycles of the compiler's normal run. A program counts once it has
     prices of everything in HBM, of the compiler's mapping and of the edit search's.
     """
-    needed, whole = (
-        {HBM, XLA, SEARCH},
-        [record for record in records if not record["config"].get("candidate")],
-    )
-    there = {(r["instance"], r["method"]) for r in whole if not r["result"]["failed"]}
-    names = [
-        n
-        for n in dict.fromkeys(r["instance"] for r in records)
-        if {(n, method) for method in needed} <= there
-    ]
+    whole = [record for record in records if not record["config"].get("candidate")]
+    there = {(r["instance"], r["method"]): r["result"] for r in whole if not r["result"]["failed"]}
+    names = [n for n in by(records, "instance") if {(n, m) for m in (HBM, XLA, SEARCH)} <= {*there}]
     records, searched = ([r for r in entry if r["instance"] in names] for entry in (records, whole))
-    groups = {
-        key: group[0]["result"]
-        for key, group in grouped(searched).items()
-        if not group[0]["result"]["failed"]
-    }
+    groups = {key: result for key, result in there.items() if key[0] in names}
     checks, entries = read_checks(SETS["compiled"].path / CHECKS), list[Row]()
     for name in names:
         entries += program_rows(
             name, {m: r for (n, m), r in groups.items() if n == name}, checks.get(name, {})
         )
-    speeds = by(
-        (r for r in entries if r["metric"].startswith("speedup") and r["method"] != XLA),
-        "method",
-        "metric",
-    )
-    identity = [
-        100 * abs(r["value"] - 1)
-        for r in entries
-        if r["metric"] == "identity" and r["method"] == XLA
-    ]
+    speedups = (r for r in entries if r["metric"].startswith("speedup") and r["method"] != XLA)
+    speeds = by(speedups, "method", "metric")
+    known = values_of(entries, "instance", metric="identity", method=XLA).values()
+    identity = [100 * abs(value - 1) for value in known]
     for (method, metric), speedup_rows in speeds.items():
         values = [entry["value"] for entry in speedup_rows]
         entries.append(mean_row("all", method, metric, values))
@@ -185,52 +164,50 @@ def assemble_compiler(profile: str, records: list[Record]) -> Record:
         entries += rows("all", XLA, numbers, n=len(identity))
     for record in [record for record in searched if record["method"] == AGENT]:
         learner = [trained(record["instance"], record["config"], record["seed"])]
-        entries += [
-            entry
-            for m in (AGENT, PRODS[AGENT])
-            for entry in learning_rows(record["instance"], m, learner)
-        ]
-    entries += (
-        agreement_rows(entries) + candidate_rows(records, groups) + same_program_rows(entries)
-    )
+        for m in (AGENT, PRODS[AGENT]):
+            entries += learning_rows(record["instance"], m, learner)
+    entries += agreement_rows(entries)
+    entries += candidate_rows(records, groups)
+    entries += same_program_rows(entries)
     entries += rows("all", "all", counts(records))
     for method, mine in by(searched, "method").items():
         entries += rows("all", method, counts(mine))
-    return assembled(entries) | counted(records)
+    return entries
 
 
-def program_rows(name: str, records: dict[str, Record], full: Record) -> list[Row]:
+COMPILER = Artifact(
+    "mmap.compiler",
+    assemble_compiler,
+    plan_compiler,
+    Quick((HBM, XLA, *LIMITS, next(iter(ON_PRICES))), PROGRAMS[:2], long=True),
+)
+
+
+def program_rows(name: str, records: dict[str, Record], full: Record) -> Rows:
     """The rows of a program, of method -> what its record says, the compiler's own among them;
     `full` has the cycles of the compiler's normal run, where they are known."""
-    compiler, about, entries = records[XLA], {"n": 1, "program": program_digest(name)}, list[Row]()
+    compiler, about = records[XLA], {"n": 1, "program": program_digest(name)}
 
     def speedups(result: Record) -> dict[str, float]:
         return {metric: compiler[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
 
     for method, result in records.items():
-        entries += rows(
-            name, method, {cycles: result[cycles] for cycles in MEASURES.values()}, **about
-        )
+        for cycles in MEASURES.values():
+            yield row(name, method, cycles, result[cycles], **about)
         more = {fact: result[fact] for fact in ("placed", "copies", "left", "worst")}
-        entries.append(row(name, method, "fast_bytes", result["fast_bytes"], n=1, **more))
-        entries += rows(name, method, speedups(result), **about)
-    for method in [method for method in records if method in PRODS]:
-        values = speedups(
-            {cycles: min(records[method][cycles], compiler[cycles]) for cycles in MEASURES.values()}
-        )
-        fits = (records[method]["fast_bytes"] or 0) <= capacity(name)
+        yield row(name, method, "fast_bytes", result["fast_bytes"], n=1, **more)
+        yield from rows(name, method, speedups(result), **about)
+    for method, result in records.items():
+        if method not in PRODS:
+            continue
+        values = {metric: max(speed, 1.0) for metric, speed in speedups(result).items()}
+        fits = (result["fast_bytes"] or 0) <= capacity(name)
         values["speedup_packed"] = values["speedup"] if fits else 1.0
-        entries += rows(name, PRODS[method], values, **about)
+        yield from rows(name, PRODS[method], values, **about)
     for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
         if full.get(key) and method in records:
-            entries += rows(
-                name,
-                method,
-                {"identity": records[method]["cycles"] / full[key]},
-                n=1,
-                compiled=full[key],
-            )
-    return entries
+            identity = records[method]["cycles"] / full[key]
+            yield row(name, method, "identity", identity, n=1, compiled=full[key])
 
 
 @functools.cache
@@ -239,7 +216,7 @@ def capacity(name: str) -> int:
     return load(name)[0].fast_bytes
 
 
-def counts(records: Sequence[Record]) -> dict[str, int]:
+def counts(records: Records) -> dict[str, int]:
     """The number of mappings that were priced, failed, are not expressed whole, need too much fast
     memory."""
     outcomes = [(record["instance"], record["result"]) for record in records]
@@ -254,18 +231,14 @@ def counts(records: Sequence[Record]) -> dict[str, int]:
     }
 
 
-def agreement_rows(entries: Sequence[Row]) -> list[Row]:
+def agreement_rows(entries: Sequence[Row]) -> Rows:
     """The agreement of the model's speedups over the compiler's mapping, among the rows made, with
     those by the compiler's cycles: of everything in HBM, of all searches and of each, and of all
     together."""
     from scipy.stats import rankdata
 
-    speed = {
-        (r["instance"], r["method"], r["metric"]): r["value"]
-        for r in entries
-        if r["instance"] != "all"
-    }
-    agreements = []
+    programs = (r for r in entries if r["instance"] != "all")
+    speed = values_of(programs, "instance", "method", "metric")
     for label, methods in (
         ("all", (HBM, *SEARCHES)),
         ("searches", SEARCHES),
@@ -280,59 +253,42 @@ def agreement_rows(entries: Sequence[Row]) -> list[Row]:
                 "error_points": float(np.median(100 * np.abs(points[0] - points[1]))),
                 "rank_correlation": pearson(*rankdata(points, axis=1)),
             }
-            agreements += rows("all", label, values, n=len(keys))
-    return agreements
+            yield from rows("all", label, values, n=len(keys))
 
 
-def same_program_rows(entries: Sequence[Row]) -> list[Row]:
+def same_program_rows(entries: Sequence[Row]) -> Rows:
     """Mean speedups, with the wait for late copies, of what plays on the compiler's prices, and of
     the plain search and agent on the same programs."""
     stalled = [r for r in entries if r["metric"] == "speedup_stalled" and r["instance"] != "all"]
-    averages = []
     for method, plain in ON_PRICES.items():
         names = {r["instance"] for r in stalled if r["method"] == method}
         shown = by((r for r in stalled if r["instance"] in names), "method")
-        means = {
-            m: [r["value"] for r in shown[m]] for m in (PRODS[plain], PRODS[method]) if m in shown
-        }
-        averages += [
-            row("all", m, "speedup_stalled_same", float(np.mean(v)), n=len(v))
-            for m, v in means.items()
-        ]
-    return averages
+        for m in (PRODS[plain], PRODS[method]):
+            values = [r["value"] for r in shown.get(m, ())]
+            if values:
+                yield row("all", m, "speedup_stalled_same", np.mean(values), n=len(values))
 
 
-def candidate_rows(records: Sequence[Record], groups: dict[tuple[str, str], Record]) -> list[Row]:
+def candidate_rows(records: Records, groups: dict[tuple[str, str], Record]) -> Rows:
     """A search's candidates on a program: the speedup by cycles of the one the model prefers, and
     of the best."""
-    entries, chosen = [], {"by_model": [], "by_compiler": []}
-    candidates = grouped(
-        [r for r in records if r["config"].get("candidate") and not r["result"]["failed"]]
-    )
-    for (name, method), group in candidates.items():
+    chosen = {"by_model": [], "by_compiler": []}
+    candidates = [r for r in records if r["config"].get("candidate") and not r["result"]["failed"]]
+    for (name, method), group in grouped(candidates).items():
         compiler, results = groups[name, XLA], [record["result"] for record in group]
         picks = {
             "by_model": min(results, key=lambda r: r["model_stalled_cycles"]),
             "by_compiler": min(results, key=lambda r: r["stalled_cycles"]),
         }
         for choice, result in picks.items():
-            values = {
-                metric: compiler[MEASURES[metric]] / result[MEASURES[metric]] for metric in MEASURES
-            }
-            entries += rows(name, f"{method}-{choice}", values, n=len(results))
+            for metric, cycles in MEASURES.items():
+                speed = compiler[cycles] / result[cycles]
+                yield row(name, f"{method}-{choice}", metric, speed, n=len(results))
             chosen[choice].append(max(1.0, compiler["stalled_cycles"] / result["stalled_cycles"]))
     for choice, values in chosen.items():
         if values:
-            entries.append(
-                row(
-                    "all",
-                    f"{SEARCH}-{choice}",
-                    "prod_stalled",
-                    float(np.mean(values)),
-                    n=len(values),
-                )
-            )
-    return entries
+            mean = float(np.mean(values))
+            yield row("all", f"{SEARCH}-{choice}", "prod_stalled", mean, n=len(values))
 
 
 SPEEDS = {

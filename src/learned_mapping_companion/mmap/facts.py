@@ -11,7 +11,6 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,11 +19,11 @@ from learned_mapping.mmap.agent.config import PAPER, WHOLE, WINDOWS, AgentConfig
 from learned_mapping.mmap.rules.actions import ACTION_NAMES, COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
-from learned_mapping_companion.artifact import Run, reported
+from learned_mapping_companion.artifact import Artifact, Runs, reported
 from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.display import Html, escaped, grid, number
 from learned_mapping_companion.mmap.runs import DIGEST_LENGTH
-from learned_mapping_companion.table import Record, assembled, row, sweep
+from learned_mapping_companion.table import Record, Records, Rows, row, sweep
 
 INSTANCE = "alexnet_train_batch_32"
 """Whose states and network are shown: only the network's tables of ids grow with the program."""
@@ -196,7 +195,7 @@ def state_after(program: Program, moves: Sequence[int]) -> Game:
     return game
 
 
-def run_state(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+def run_state(method: str, instance: str, config: Record, seed: int) -> Record:
     """A state and what each action does there: moves, buffer, and per action interval, offset,
     reward and copy time."""
     program, _ = compiled.load(instance)
@@ -224,38 +223,34 @@ def run_state(method: str, instance: str, config: dict[str, Any], seed: int) -> 
     }
 
 
-def plan_fig2(profile: str, seeds: int, is_output: bool = True) -> list[Run]:
+def plan_fig2(seeds: int, is_output: bool = True) -> Runs:
     """A state in which an output is decided, or an input whose tensor had been in fast memory."""
     config = {"program": compiled.load(INSTANCE)[0].digest[:DIGEST_LENGTH], "is_output": is_output}
     return sweep("mmap.state", ["state"], [INSTANCE], config)
 
 
-plan_fig3 = functools.partial(plan_fig2, is_output=False)
-
-
-def assemble_fig2(profile: str, records: list[Record]) -> Record:
+def assemble_fig2(records: Records) -> Rows:
     """A row per action: the reward; steps of memory, seconds of the copy engine and the place as
     further cells. The first row has the moves that lead to the state."""
     (record,) = records
     result = record["result"]
     about = {key: result[key] for key in ("buffer", "tensor", "step", "bytes")}
-    entries = [
-        row(record["instance"], name.lower(), "reward_s", outcome["reward_s"], n=1, **about)
-        | {key: outcome[key] for key in ("start", "end", "offset", "steps", "copy_s")}
-        for name, outcome in result["actions"].items()
-    ]
-    entries[0] |= {"moves": result["moves"], "program": record["config"]["program"]}
-    return assembled(entries)
+    once = {"moves": result["moves"], "program": record["config"]["program"]}
+    for name, outcome in result["actions"].items():
+        more = {key: outcome[key] for key in ("start", "end", "offset", "steps", "copy_s")}
+        more |= {"n": 1, **about, **once}
+        yield row(record["instance"], name.lower(), "reward_s", outcome["reward_s"], **more)
+        once = {}
 
 
-assemble_fig3 = assemble_fig2
+FIG2 = Artifact("mmap.fig2", assemble_fig2, plan_fig2)
+FIG3 = Artifact("mmap.fig3", assemble_fig2, functools.partial(plan_fig2, is_output=False))
 
 
-def assemble_table1(profile: str, records: list[Record]) -> Record:
+def assemble_table1(records: Records) -> Rows:
     """Per feature: what it means, its spread over the buffers, its value for some of them (method
     ``buffer 12``)."""
     program, _ = compiled.load(INSTANCE)
-    entries = []
     for feature, (unit, column_of, meaning) in FEATURES.items():
         column = column_of(program)
         # Of a live range the length counts.
@@ -263,15 +258,12 @@ def assemble_table1(profile: str, records: list[Record]) -> Record:
         about = {"unit": unit, "meaning": meaning, "program": program.digest[:DIGEST_LENGTH]}
         for statistic in STATISTICS:
             value = float(getattr(np, statistic)(numbers))
-            entries.append(row(INSTANCE, statistic, feature, value, n=len(numbers), **about))
+            yield row(INSTANCE, statistic, feature, value, n=len(numbers), **about)
         for b in examples(program):
             value = column[b].tolist()
             shown = f"[{value[0]}, {value[1]}]" if isinstance(value, list) else value
             tensor = program.tensor_names[program.buffer_tensor[b]]
-            entries.append(
-                row(INSTANCE, f"buffer {b}", feature, shown, n=1, unit=unit, tensor=tensor)
-            )
-    return assembled(entries)
+            yield row(INSTANCE, f"buffer {b}", feature, shown, n=1, unit=unit, tensor=tensor)
 
 
 def family(name: str) -> str:
@@ -279,18 +271,15 @@ def family(name: str) -> str:
     return next((kind for kind, names in FAMILIES.items() if name in names), CONVOLUTIONAL)
 
 
-def assemble_fig9(profile: str, records: list[Record]) -> Record:
+def assemble_fig9(records: Records) -> Rows:
     """The number of buffers of each of the sixty workloads, the smallest first; raises `InputError`
     where the manifest is missing or damaged, or lacks a number."""
     counts = {item.name: item.facts.get("buffers") for item in compiled.manifest().items}
     for name, count in counts.items():
         if not isinstance(count, int):
             raise InputError("set compiled", name, "has no number of buffers")
-    order = sorted(counts, key=lambda name: (counts[name], name))
-    entries = [
-        row(name, "xla", "buffers", counts[name], n=1, family=family(name)) for name in order
-    ]
-    return assembled(entries)
+    for name in sorted(counts, key=lambda name: (counts[name], name)):
+        yield row(name, "xla", "buffers", counts[name], n=1, family=family(name))
 
 
 def meanings() -> dict[str, str]:
@@ -304,58 +293,47 @@ def meanings() -> dict[str, str]:
     }
 
 
-def assemble_table6(profile: str, records: list[Record]) -> Record:
+def assemble_table6(records: Records) -> Rows:
     """A row per setting of each configuration of the agent: the paper's first, no value for those
     it does not have."""
-    entries, meaning = [], meanings()
+    meaning = meanings()
     printed = [entry["instance"] for entry in reported("mmap.table6")]
     for method, config in (("whole games", WHOLE), ("windows", WINDOWS), ("paper size", PAPER)):
         numbers = dataclasses.asdict(config)
-        printable = {name: getattr(config, name) for name in SETTINGS.values()}
-        printable["training_steps"] = config.training_steps or None
-        shown = {name: (SETTINGS.get(name), True) for name in printed}
-        shown |= {
-            name.replace("_", " "): (name, False)
-            for name in numbers
-            if name not in SETTINGS.values()
-        }
-        for name, (ours, in_paper) in shown.items():
-            entries.append(
-                row(
-                    name,
-                    method,
-                    "hyperparameter",
-                    (numbers | printable).get(ours),
-                    n=1,
-                    in_paper=in_paper,
-                )
-            )
-            entries[-1] |= {"meaning": meaning[ours]} if ours in meaning else {}
-    return assembled(entries)
+        shown = {name: SETTINGS.get(name) for name in printed}
+        shown |= {name.replace("_", " "): name for name in numbers if name not in SETTINGS.values()}
+        numbers |= {name: getattr(config, name) for name in SETTINGS.values()}
+        numbers["training_steps"] = config.training_steps or None
+        for name, ours in shown.items():
+            more = {"meaning": meaning[ours]} if ours in meaning else {}
+            more |= {"n": 1, "in_paper": name in printed}
+            yield row(name, method, "hyperparameter", numbers.get(ours), **more)
 
 
-def assemble_fig4(profile: str, records: list[Record]) -> Record:
+def assemble_fig4(records: Records) -> Rows:
     """A row per module and size: its parameters and shapes; a row per whole, with what it sees."""
     from learned_mapping.mmap.agent.network import Networks
     from learned_mapping.mmap.observation import PARTS
 
     program, _ = compiled.load(INSTANCE)
     counts = (program.num_buffers, program.num_tensors, program.num_alias_groups + 1)
-    entries = []
     for method, size in NETWORKS.items():
-        parameters = Networks(config_for(program.num_buffers, size=size), counts).init(
-            np.random.default_rng(0)
-        )
-        total = 0
+        networks = Networks(config_for(program.num_buffers, size=size), counts)
+        parameters, total = networks.init(np.random.default_rng(0)), 0
         for part, modules in parameters.items():
             for module, arrays in modules.items():
                 shapes = {name: list(array.shape) for name, array in arrays.items()}
                 count = sum(int(np.prod(shape)) for shape in shapes.values())
                 about = {"part": part, "module": module, "shapes": shapes}
-                entries.append(row(INSTANCE, method, "parameters", count, n=1, **about))
+                yield row(INSTANCE, method, "parameters", count, n=1, **about)
                 total += count
-        entries.append(row(INSTANCE, method, "parameters_total", total, n=1, sees=dict(PARTS)))
-    return assembled(entries)
+        yield row(INSTANCE, method, "parameters_total", total, n=1, sees=dict(PARTS))
+
+
+TABLE1 = Artifact("mmap.table1", assemble_table1)
+FIG9 = Artifact("mmap.fig9", assemble_fig9)
+TABLE6 = Artifact("mmap.table6", assemble_table6)
+FIG4 = Artifact("mmap.fig4", assemble_fig4)
 
 
 def features_table(result: Record) -> Html:
@@ -365,9 +343,7 @@ def features_table(result: Record) -> Html:
         if entry["method"] in spread:
             value, feature = entry["value"], entry["metric"].replace("_", " ")
             cells[feature, entry["method"]] = number(int(value) if value % 1 == 0 else value)
-            cells[feature, "what it is"] = _wrapped(
-                entry.get("meaning", cells.get((feature, "what it is"), ""))
-            )
+            cells[feature, "what it is"] = _wrapped(entry["meaning"])
     down = list(dict.fromkeys(feature for feature, _ in cells))
     return grid(
         "Features of a buffer, over AlexNet's", down, ["what it is", *spread], cells, key=True

@@ -1,16 +1,14 @@
 """Inside the agent: one training on each program of Table 2, and what its network then knows
 (`mmap.insight`)."""
 
-from typing import Any
-
 import numpy as np
 
 from learned_mapping_companion import table
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import NOTHING, Artifact, Run, Runs
 from learned_mapping_companion.mmap import runs
-from learned_mapping_companion.mmap.table2 import LARGE, workloads
+from learned_mapping_companion.mmap.table2 import LARGE, WORKLOADS
 from learned_mapping_companion.statistics import mean_difference
-from learned_mapping_companion.table import Record, Row, row, rows
+from learned_mapping_companion.table import Record, Records, Rows, row
 
 AGENT, HEAD, MORE = "muzero", "policy head", "32 simulations"
 ARMS = {AGENT: "search", MORE: "more", HEAD: "head"}
@@ -31,7 +29,7 @@ QUALITIES = (
 """Metrics of `mmap.insight.compared`, a row each."""
 
 
-def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+def run_inside(method: str, instance: str, config: Record, seed: int) -> Record:
     """Trains an agent for ``seconds`` of CPU and looks inside: its curve, and the findings of
     `mmap.insight`."""
     from learned_mapping.learning.loop import Log, train
@@ -74,41 +72,28 @@ def run_inside(method: str, instance: str, config: dict[str, Any], seed: int) ->
     }
 
 
-def plan_inside(profile: str, seeds: int) -> list[Run]:
-    """One training and a look on each program; long runs, and in ``quick`` none."""
-    planned = []
-    for name in workloads(profile) if profile != "quick" else ():
-        large = runs.num_buffers(name) > LARGE
-        config = {
-            "seconds": SECONDS_LARGE if large else SECONDS,
-            "program": runs.program_digest(name),
-        }
-        planned += [
-            Run("mmap.inside", AGENT, name, config, seed, long=True)
-            for seed in range(min(seeds, SEEDS))
-        ]
-    return planned
+def plan_inside(seeds: int) -> Runs:
+    """One training and a look on each program; long runs."""
+    for name in WORKLOADS:
+        seconds = SECONDS_LARGE if runs.num_buffers(name) > LARGE else SECONDS
+        config = {"seconds": seconds, "program": runs.program_digest(name)}
+        for seed in range(min(seeds, SEEDS)):
+            yield Run("mmap.inside", AGENT, name, config, seed, long=True)
 
 
-def assemble_inside(profile: str, records: list[Record]) -> Record:
+def assemble_inside(records: Records) -> Rows:
     """Per program: the curve of the value error; of imagined rewards the rank correlation after k
     steps, with their pairs (of the first seed), and the mean error over the mean size; of Q against
     exact outcomes the rank correlation; whole games with the search and without, and their
     difference, its interval over trainings and their games; the tree of one decision."""
-    entries: list[Row] = []
     for (name, method), group in table.grouped(records).items():
         agents = [record["result"] for record in group]
-        about = {"program": group[0]["config"]["program"], "seconds": group[0]["config"]["seconds"]}
-        entries += runs.learning_rows(name, method, agents)
-        entries.append(
-            table.summary_row(
-                name, method, "return", [r["costs"]["return"] for r in agents], **about
-            )
-        )
+        about = {name: group[0]["config"][name] for name in ("program", "seconds")}
+        yield from runs.learning_rows(name, method, agents)
+        yield table.summary_row(name, method, "return", [*map(runs.return_of, group)], **about)
         outcomes = [result["outcomes"] for result in agents]
-        entries += rows(
-            name, method, {metric: _mean(outcomes, metric) for metric in QUALITIES}, n=len(agents)
-        )
+        for metric in QUALITIES:
+            yield row(name, method, metric, _mean(outcomes, metric), n=len(agents))
         early = [result["early"] for result in agents]
         for prefix, looks in (("early_", early), ("", agents)):
             scores = {
@@ -117,37 +102,33 @@ def assemble_inside(profile: str, records: list[Record]) -> Record:
             }
             for arm in (AGENT, MORE):
                 ends = mean_difference(scores[arm], scores[HEAD], over_tasks=len(agents) > 1)
-                entries.append(
-                    table.interval_row(
-                        name, arm, f"{prefix}search_gain", ends, n=len(group), baseline=HEAD
-                    )
+                yield table.interval_row(
+                    name, arm, f"{prefix}search_gain", ends, n=len(group), baseline=HEAD
                 )
             for arm, games in scores.items():
                 means = [np.mean(look) for look in games.values()]
-                entries.append(table.mean_row(name, arm, f"{prefix}whole_games", means))
+                yield table.mean_row(name, arm, f"{prefix}whole_games", means)
         curve = [look for look in agents[0]["log"] if look["value_error"] is not None]
         shown = {"x": [look["updates"] for look in curve], "x_unit": "updates"}
         for metric in ("value_error", "entropy"):
             y = [look[metric] for look in curve]
-            entries.append(row(name, method, metric, y[-1], n=1, curve={**shown, "y": y}))
+            yield row(name, method, metric, y[-1], n=1, curve={**shown, "y": y})
         for k, look in enumerate(agents[0]["unroll"]):
             steps = [result["unroll"][k] for result in agents]
             cells = {key: look[key] for key in ("step", "pairs", "error", "size")}
             correlation = _mean(steps, "rank_correlation")
-            entries.append(
-                row(name, method, "reward_correlation", correlation, n=len(agents), **cells)
-            )
+            yield row(name, method, "reward_correlation", correlation, n=len(agents), **cells)
             share = _mean(steps, "error") / max(_mean(steps, "size"), 1e-9)
-            entries.append(
-                row(name, method, "reward_error", share, n=len(agents), step=look["step"])
-            )
+            yield row(name, method, "reward_error", share, n=len(agents), step=look["step"])
         correlation = _mean([look["outcomes"] for look in early], "rank_correlation")
-        entries.append(row(name, method, "early_rank_correlation", correlation, n=len(agents)))
+        yield row(name, method, "early_rank_correlation", correlation, n=len(agents))
         tree = {key: value for key, value in agents[0]["tree"].items() if key != "changes_mind"}
-        entries.append(row(name, method, "tree", len(tree["nodes"]), n=1, **tree))
-    return table.assembled(entries) | runs.counted(records)
+        yield row(name, method, "tree", len(tree["nodes"]), n=1, **tree)
 
 
-def _mean(outcomes: list[dict[str, Any]], key: str) -> float | None:
+INSIDE = Artifact("mmap.inside", assemble_inside, plan_inside, NOTHING)
+
+
+def _mean(outcomes: list[Record], key: str) -> float | None:
     values = [outcome[key] for outcome in outcomes if outcome[key] is not None]
     return float(np.mean(values)) if values else None

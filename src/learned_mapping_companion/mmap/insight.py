@@ -8,7 +8,7 @@ disagreement is that.
 
 import dataclasses
 import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from learned_mapping.mmap.agent.replay import Replay
 from learned_mapping.mmap.agent.search import Decisions, make_decide, make_search
 from learned_mapping.mmap.agent.selfplay import play_out
 from learned_mapping.mmap.rules.actions import NUM_ACTIONS
+from learned_mapping_companion.artifact import Record
 
 POSITIONS = 600
 """Decisions that are looked at, at most."""
@@ -66,7 +67,7 @@ def correlation(x: np.ndarray, y: np.ndarray) -> float | None:
     )
 
 
-def unroll(agent: MMapAgent, along: Along, steps: int) -> list[dict[str, Any]]:
+def unroll(agent: MMapAgent, along: Along, steps: int) -> list[Record]:
     """Imagined rewards against those of the game, ``steps`` decisions on from each position; one
     entry per step k: rank correlation, mean absolute error, mean absolute reward, all in units, and
     the pairs themselves."""
@@ -107,7 +108,7 @@ def unroll(agent: MMapAgent, along: Along, steps: int) -> list[dict[str, Any]]:
     return steps_seen
 
 
-def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
+def outcomes(agent: MMapAgent, along: Along) -> list[Record]:
     """Every legal alternative to the decisions looked at: buffer, action, and in units, relative to
     the decision that was made, the exact outcome, the learned model's Q, the logit of the policy
     head."""
@@ -162,7 +163,7 @@ def outcomes(agent: MMapAgent, along: Along) -> list[dict[str, Any]]:
     return alternatives
 
 
-def compared(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
+def compared(alternatives: list[Record]) -> Record:
     """Rank correlations of Q and logit with the exact outcome of `outcomes`, of Q also among those
     alone that change anything, how Q scatters where nothing changes, and how many alternatives
     gain, change nothing, cost."""
@@ -184,7 +185,7 @@ def compared(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def searched(agent: MMapAgent, along: Along) -> dict[str, Any]:
+def searched(agent: MMapAgent, along: Along) -> Record:
     """The search tree of the decision at which it disagrees most with the policy head, and what is
     true there; a decision with three legal actions comes before one with two.
 

@@ -1,25 +1,23 @@
 """The parts of the agent: trainings of one round on AlexNet, with one thing changed in each, for
 equal seconds; and on short programs more simulations for equal decisions."""
 
-from typing import Any
-
 from learned_mapping.mmap.agent.config import LONG, config_for
 from learned_mapping.mmap.agent.rounds import IN_WINDOWS
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import NOTHING, Artifact, Runs
 from learned_mapping_companion.mmap.runs import (
-    counted,
     learner_record,
     learning_rows,
     load,
     num_buffers,
     plan_one_round,
+    return_of,
 )
 from learned_mapping_companion.mmap.table2 import ABLATED
 from learned_mapping_companion.statistics import mean_difference
 from learned_mapping_companion.table import (
     Record,
-    Row,
-    assembled,
+    Records,
+    Rows,
     grouped,
     interval_row,
     summary_row,
@@ -30,7 +28,7 @@ SECONDS = 300.0
 SEEDS = 3
 """Seeds of an arm, at most."""
 AGENT = "muzero"
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: dict[str, Record] = {
     AGENT: {},
     "4 simulations": {"simulations": 4},
     "16 simulations": {"simulations": 16},
@@ -52,7 +50,7 @@ EQUAL = {f"{count} simulations, equal decisions": count for count in (8, 32, 64)
 """Name of such an arm -> its simulations; the first is the agent as it is."""
 
 
-def run_model(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+def run_model(method: str, instance: str, config: Record, seed: int) -> Record:
     """A training with the settings of ``config["settings"]`` changed; the record is that of
     `runs.run_method`."""
     from learned_mapping.mmap.agent.solve import solve
@@ -65,40 +63,34 @@ def run_model(method: str, instance: str, config: dict[str, Any], seed: int) -> 
     )
 
 
-def plan_model(profile: str, seeds: int) -> list[Run]:
+def plan_model(seeds: int) -> Runs:
     """All arms for the same CPU seconds, then those for the same decisions on the short programs of
-    Figure 7; long, in ``quick`` none."""
-    planned, count = [], 0 if profile == "quick" else min(seeds, SEEDS)
+    Figure 7; long."""
     short = [name for name in ABLATED if num_buffers(name) < LONG]
-    for seed in range(count):
+    for seed in range(min(seeds, SEEDS)):
         for arm, settings in ARMS.items():
-            planned.append(plan_one_round(INSTANCE, SECONDS, seed, arm, **settings))
+            yield plan_one_round(INSTANCE, SECONDS, seed, arm, **settings)
         for arm, simulations in EQUAL.items():
             settings = {"simulations": simulations, "iterations": ITERATIONS}
-            planned += [plan_one_round(name, LONGEST, seed, arm, **settings) for name in short]
-    return planned
+            yield from [plan_one_round(name, LONGEST, seed, arm, **settings) for name in short]
 
 
-def assemble_model(profile: str, records: list[Record]) -> Record:
+def assemble_model(records: Records) -> Rows:
     """Per program and arm: the best whole game, the mean of its last games, games and updates; and
     the difference of the best games to the agent as it is, for equal seconds or equal decisions."""
-    entries: list[Row] = []
     groups = grouped(records)
-    bests = {
-        key: [record["result"]["costs"]["return"] for record in group]
-        for key, group in groups.items()
-    }
+    bests = {key: [*map(return_of, group)] for key, group in groups.items()}
     for (name, arm), group in groups.items():
         trained, values = [record["result"] for record in group], bests[name, arm]
         about = {"program": group[0]["config"]["program"]}
-        entries.append(summary_row(name, arm, "return", values, **about))
+        yield summary_row(name, arm, "return", values, **about)
         recent = [result["recent_return"] for result in trained]
-        entries.append(summary_row(name, arm, "recent_return", recent))
-        entries += learning_rows(name, arm, trained)
+        yield summary_row(name, arm, "recent_return", recent)
+        yield from learning_rows(name, arm, trained)
         baseline = next(iter(EQUAL)) if arm in EQUAL else AGENT
         if arm != baseline and (name, baseline) in bests:
             ends = mean_difference({name: values}, {name: bests[name, baseline]})
-            entries.append(
-                interval_row(name, arm, "difference", ends, n=len(values), baseline=baseline)
-            )
-    return assembled(entries) | counted(records)
+            yield interval_row(name, arm, "difference", ends, n=len(values), baseline=baseline)
+
+
+MODEL = Artifact("mmap.model", assemble_model, plan_model, NOTHING)

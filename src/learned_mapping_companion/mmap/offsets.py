@@ -5,35 +5,31 @@ Nothing can be copied and every lifetime is given, so a mapping is a choice of b
 for each. All eleven fit as a whole (Moffitt, ASPLOS 2023).
 """
 
-from typing import Any
-
 import numpy as np
 
 from learned_mapping import clock
 from learned_mapping.budget import Budget
+from learned_mapping.doors.minimalloc import read_minimalloc
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import Mapping, mapping_at
 from learned_mapping.mmap.methods import PLANS, solve
 from learned_mapping.mmap.rules.actions import NO_OFFSET
 from learned_mapping.mmap.searches.search import Search
-from learned_mapping.programs.minimalloc import read_minimalloc
 from learned_mapping.programs.program import Program
-from learned_mapping_companion.artifact import Run
-from learned_mapping_companion.mmap.runs import counted, judged
+from learned_mapping_companion.artifact import Artifact, Quick, Runs
+from learned_mapping_companion.mmap.runs import judged, return_of
 from learned_mapping_companion.table import (
     Record,
-    Row,
-    assembled,
+    Records,
+    Rows,
     grouped,
     mean_row,
-    of_profile,
     row,
     sweep,
 )
 
-INSTANCES = {"quick": ("B", "K"), "full": tuple("ABCDEFGHIJK")}
-SECONDS = {"quick": 2.0, "full": 20.0}
-"""CPU seconds of one core."""
+INSTANCES = "ABCDEFGHIJK"
+SECONDS = 20.0  # CPU seconds of one core.
 CAPACITY = 1_048_576
 REPLAYED = "heuristic-replayed"
 """The game played with the heuristic's choices of buffers, which gives each the lowest free offset
@@ -93,7 +89,7 @@ def packed_by_cp_sat(program: Program, seconds: float, seed: int = 0) -> Mapping
     return mapping_at(program, planned)
 
 
-def run_offsets(method: str, instance: str, config: dict[str, Any], seed: int) -> Record:
+def run_offsets(method: str, instance: str, config: Record, seed: int) -> Record:
     """The record of a method on an instance in ``config["seconds"]`` of one core; its return is the
     share of bytes."""
     program, seconds = instance_of(instance), config["seconds"]
@@ -107,24 +103,29 @@ def run_offsets(method: str, instance: str, config: dict[str, Any], seed: int) -
     return judged(program, result.solution, exact=method not in PLANS)
 
 
-def plan_offsets(profile: str, seeds: int) -> list[Run]:
+def plan_offsets(seeds: int) -> Runs:
     """A run of every method on every instance."""
-    config = {"seconds": of_profile(SECONDS, profile)}
-    return sweep("mmap.offsets", METHODS, of_profile(INSTANCES, profile), config)
+    return sweep("mmap.offsets", METHODS, INSTANCES, {"seconds": SECONDS})
 
 
-def assemble_offsets(profile: str, records: list[Record]) -> Record:
+def assemble_offsets(records: Records) -> Rows:
     """Per instance and over all ``share`` of the bytes that is placed; over all on how many all
     are, ``whole``."""
-    entries: list[Row] = []
     shares: dict[str, list[float]] = {}
     for (name, method), group in grouped(records).items():
-        share = group[0]["result"]["costs"].get("return", 0.0)
+        share = return_of(group[0])
         shares.setdefault(method, []).append(share)
-        entries.append(row(name, method, "share", share, n=1))
+        yield row(name, method, "share", share, n=1)
     for method, values in shares.items():
-        entries.append(mean_row("all", method, "share", values))
-        entries.append(
-            row("all", method, "whole", sum(value > 1.0 - 1e-9 for value in values), n=len(values))
+        yield mean_row("all", method, "share", values)
+        yield row(
+            "all", method, "whole", sum(value > 1.0 - 1e-9 for value in values), n=len(values)
         )
-    return assembled(entries) | counted(records)
+
+
+OFFSETS = Artifact(
+    "mmap.offsets",
+    assemble_offsets,
+    plan_offsets,
+    Quick(instances=("B", "K"), config={"seconds": 2.0}),
+)

@@ -28,8 +28,7 @@ from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
 from learned_mapping_companion.artifact import Run
 from learned_mapping_companion.datasets import compiled
-from learned_mapping_companion.datasets.compiled import manifest
-from learned_mapping_companion.table import Record, Row, rows
+from learned_mapping_companion.table import Record, Records, Rows, rows
 
 XLA = "xla"  # The production baseline: the compiler's own mapping.
 LEARNED = (
@@ -64,20 +63,25 @@ load = functools.lru_cache(maxsize=4)(compiled.load)
 
 def program_digest(name: str) -> str:
     """The start of a program's digest, of the manifest; raises `InputError` for an unknown one."""
-    return manifest().item(name).digest[:DIGEST_LENGTH]
+    return compiled.item(name).digest[:DIGEST_LENGTH]
 
 
 def num_buffers(name: str) -> int:
     """Buffers of a compiled program, from the manifest."""
-    return int(manifest().item(name).facts["buffers"])
+    return int(compiled.item(name).facts["buffers"])
 
 
 def plan_run(
-    method: str, instance: str, config: dict[str, Any], seed: int = 0, *, long: bool = False
+    method: str, instance: str, config: Record, seed: int = 0, *, long: bool = False
 ) -> Run:
     """A run of `run_method`; the agent's are `long`. The program's digest is part of its key."""
     config = {**config, "program": program_digest(instance)}
     return Run("mmap.map", method, instance, config, seed, long=long or method in LEARNED)
+
+
+def plan_runs(method: str, instance: str, config: Record, seeds: int, **more: bool) -> list[Run]:
+    """A `plan_run` for each seed."""
+    return [plan_run(method, instance, config, seed, **more) for seed in range(seeds)]
 
 
 def plan_one_round(
@@ -93,7 +97,7 @@ def plan_one_round(
     return Run("mmap.ablation", "muzero", instance, about, seed, long=True)
 
 
-def run_method(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+def run_method(method: str, instance: str, config: Record, seed: int) -> Record:
     """Maps a program under a budget of CPU seconds or games; the validator judges and prices the
     mapping.
 
@@ -131,7 +135,7 @@ def run_method(method: str, instance: str, config: dict[str, Any], seed: int) ->
     return record
 
 
-def searcher_record(program: Program, result: Any, *, exact: bool = True) -> dict[str, Any]:
+def searcher_record(program: Program, result: Any, *, exact: bool = True) -> Record:
     """The record of a method's `Result` on a program, with the actions where its mapping is a game,
     an `exact` one."""
     return judged(program, result.solution, exact=exact) | {
@@ -144,7 +148,7 @@ def searcher_record(program: Program, result: Any, *, exact: bool = True) -> dic
     }
 
 
-def learner_record(program: Program, result: Any, *, exact: bool = True) -> dict[str, Any]:
+def learner_record(program: Program, result: Any, *, exact: bool = True) -> Record:
     """The same of a training's `LearnedResult`, with what it learned, its curve and its games."""
     return searcher_record(program, result, exact=exact) | {
         **{name: result.metrics[name] for name in LEARNING if name in result.metrics},
@@ -153,7 +157,12 @@ def learner_record(program: Program, result: Any, *, exact: bool = True) -> dict
     }
 
 
-def judged(program: Program, mapping: Mapping, *, exact: bool = True) -> dict[str, Any]:
+def return_of(record: Record) -> float:
+    """The return of a record of `run_method`, 0 of an invalid mapping."""
+    return record["result"]["costs"].get("return", 0.0)
+
+
+def judged(program: Program, mapping: Mapping, *, exact: bool = True) -> Record:
     """The validator's verdict on a mapping, and what the latency model says of it."""
     verdict = validate(program, mapping, exact=exact)
     return {
@@ -173,7 +182,7 @@ def replayed(program: Program, actions: str) -> Mapping:
     return mapping_of(program, game.played())
 
 
-def compiler_record(program: Program, mapping: Mapping) -> dict[str, Any]:
+def compiler_record(program: Program, mapping: Mapping) -> Record:
     """The record of the compiler's mapping, timed by the better of the two models of copying."""
     serial, shared = program_latency(program, mapping), shared_copy_latency(program, mapping)
     best = min(serial, shared, key=lambda latency: latency.total_s)
@@ -201,7 +210,7 @@ def _stalls(latency: LatencyBreakdown) -> dict[str, float]:
     return {name: float(getattr(latency, name)) for name in STALLS}
 
 
-def learning_rows(instance: str, method: str, outcomes: list[Record]) -> list[Row]:
+def learning_rows(instance: str, method: str, outcomes: Records) -> Rows:
     """Rows ``games``, ``games_worth`` and ``updates`` of a method that learns: the least of its
     runs, for the claims. A game is worth the decisions of the best one, where the record has its
     actions, else one for each buffer; those made in windows count."""
@@ -209,26 +218,21 @@ def learning_rows(instance: str, method: str, outcomes: list[Record]) -> list[Ro
         played = float(min((result["samples"] for result in outcomes), default=0))
         return rows(instance, method, {"games": played}, n=len(outcomes)) if method == "ppo" else []
     least = {
-        "games": min(r["samples"] for r in outcomes),
-        "updates": min(r["updates"] for r in outcomes),
+        "games": float(min(r["samples"] for r in outcomes)),
+        "updates": float(min(r["updates"] for r in outcomes)),
     }
     if all("decisions" in r for r in outcomes):
-        least["games_worth"] = min(
-            r["decisions"] / decisions_of(instance, r.get("actions")) for r in outcomes
-        )
-    return rows(
-        instance, method, {metric: float(value) for metric, value in least.items()}, n=len(outcomes)
-    )
+        worth = (r["decisions"] / decisions_of(instance, r.get("actions")) for r in outcomes)
+        least["games_worth"] = float(min(worth))
+    return rows(instance, method, least, n=len(outcomes))
 
 
 def decisions_of(instance: str, actions: str | None) -> int:
     """The number of decisions of a game that had a choice; of unknown actions, as many as
     buffers."""
-    return (
-        num_buffers(instance)
-        if actions is None
-        else max(len(decision_starts(instance, actions)), 1)
-    )
+    if actions is None:
+        return num_buffers(instance)
+    return max(len(decision_starts(instance, actions)), 1)
 
 
 @functools.lru_cache(maxsize=256)
@@ -241,17 +245,11 @@ def decision_starts(instance: str, actions: str) -> np.ndarray:
     return guide.decisions
 
 
-def learned(table: Record) -> list[Row]:
+def learned(table: Record) -> Rows:
     """The rows of `learning_rows` in a result."""
     return [
         entry for entry in table["rows"] if entry["metric"] in ("games", "games_worth", "updates")
     ]
-
-
-def counted(records: list[Record]) -> dict[str, int]:
-    """The number of mappings that were judged, and of those that are invalid."""
-    valid = [record["result"]["valid"] for record in records if record["result"]["judged"]]
-    return {"validated": len(valid), "invalid": valid.count(False)}
 
 
 SCHEMA = "learned-mapping/mmap-training/1"
@@ -263,7 +261,7 @@ MEANS = ("hot", "cold", "dead_ends", "equal", "entropy", "value_error")
 """Columns of a learning curve that are averaged over the rows left out."""
 
 
-def thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def thinned(rows: Sequence[Record]) -> list[Record]:
     """A learning curve of about `CURVE_ROWS` of its rows, those with an evaluation among them."""
     every = max(-(-len(rows) // CURVE_ROWS), 1)
     kept, waiting = [], []
@@ -281,7 +279,7 @@ def thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept
 
 
-def trainings() -> list[dict[str, Any]]:
+def trainings() -> list[Record]:
     """The stored trainings by program, method and seed: the record as it is, and ``method``, its
     name in the tables; raises `InputError` where a record is damaged."""
     known = []
@@ -301,7 +299,7 @@ def trainings() -> list[dict[str, Any]]:
     return sorted(known, key=lambda record: (record["program"], record["method"], record["seed"]))
 
 
-def _method(config: dict[str, Any]) -> str:
+def _method(config: Record) -> str:
     if config["frozen"]:
         return "muzero-frozen"
     if config["imitation"] == 1.0:

@@ -10,6 +10,7 @@ Figure 8 shows the agent's best game of Table 3 on the paper's program, AlexNet,
 tensor that it gives most separate stays in fast memory.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from learned_mapping.errors import InputError
-from learned_mapping.mmap.mapping import Mapping, make_mapping
+from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.rules.actions import COPY
 from learned_mapping.mmap.searches.priced import GAMES
 from learned_mapping.programs.program import Program
 from learned_mapping_companion import results, statistics
-from learned_mapping_companion.artifact import Run, reported
+from learned_mapping_companion.artifact import Artifact, Quick, Runs, judged, reported
 from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.display import Html, grid
 from learned_mapping_companion.mmap import runs
@@ -30,14 +31,17 @@ from learned_mapping_companion.mmap.runs import XLA, load
 from learned_mapping_companion.records import read_record
 from learned_mapping_companion.table import (
     Record,
+    Records,
     Row,
-    assembled,
+    Rows,
     by,
-    from_part,
     grouped,
+    interval_row,
     mean_row,
     row,
     rows,
+    summaries,
+    values_of,
 )
 
 AGENT, PROD = "muzero", "prod"
@@ -49,13 +53,10 @@ RULES = {"greedy-tuned": "greedy-tuned-prod", "priced": "priced-prod"}
 """The rules, tuned on the program -> the better of their mapping and the compiler's."""
 NONE = "hbm"  # Everything left in HBM, which copies nothing.
 QUICK_PROGRAMS = ("alexnet_train_batch_32", "rnn_0")
-SECONDS = {"quick": 2.0, "full": 12.0, "paper": 600.0}
-"""CPU seconds per program at most of greedy-tuned, and in ``quick`` of the edit search."""
-AGENT_SECONDS = {"full": 300.0, "paper": 86_400.0}
-"""Seconds of the agent, compilation apart, and of the edit search; in ``quick`` there is no
-agent."""
+SECONDS = 12.0  # CPU seconds per program at most of greedy-tuned.
+AGENT_SECONDS = 300.0  # Of the agent, compilation apart, and of the edit search.
 AGENT_LONGER = {6_000: 480.0, 10_000: 720.0, 16_000: 1200.0}
-"""Buffers -> their CPU seconds in ``full`` on programs above, where 200 games' worth of decisions
+"""Buffers -> their CPU seconds on programs above, where 200 games' worth of decisions
 take longer."""
 AHEAD = 1e-3  # Of return, by which a mapping is ahead of another.
 SEEDS_REPEATED = 3  # Of the programs that the paper's Table 4 names; all others have one.
@@ -72,37 +73,29 @@ SHARE = 0.02
 FIELDS = ("action", "offset", "start", "end")
 
 
-def programs(profile: str) -> tuple[str, ...]:
-    return QUICK_PROGRAMS if profile == "quick" else compiled.names()
-
-
-def agent_seconds(profile: str, name: str) -> float:
+def agent_seconds(name: str) -> float:
     """CPU seconds of the agent, and of the edit search, on a program."""
     longer = [seconds for least, seconds in AGENT_LONGER.items() if runs.num_buffers(name) > least]
-    return longer[-1] if longer and profile == "full" else AGENT_SECONDS[profile]
+    return longer[-1] if longer else AGENT_SECONDS
 
 
-def plan_table3(profile: str, seeds: int) -> list[Run]:
+def plan_table3(seeds: int) -> Runs:
     """The compiler's mapping and the searches on every program, the agent's and the edit search's
     runs equally long; several trainings on some."""
-    planned = [runs.plan_run(XLA, name, {}) for name in programs(profile)]
+    for name in compiled.names():
+        yield runs.plan_run(XLA, name, {})
     repeated = {entry["instance"] for entry in reported("mmap.table4")}
-    for name in programs(profile):
-        planned.append(runs.plan_run("greedy-tuned", name, {"seconds": SECONDS[profile]}))
-        planned.append(runs.plan_run("priced", name, {"samples": GAMES}))
-        trains = profile in AGENT_SECONDS
-        config = {"seconds": agent_seconds(profile, name) if trains else SECONDS[profile]}
-        more = min(seeds - 1, SEEDS_REPEATED) if trains and name in LEADS else 0
-        planned += [
-            runs.plan_run(OURS, name, config, seed, long=trains) for seed in range(1 + more)
-        ]
-        if trains:
-            count = min(seeds, SEEDS_REPEATED) if name in repeated else 1 + more
-            planned += [runs.plan_run(AGENT, name, config, seed) for seed in range(count)]
-    return planned
+    for name in compiled.names():
+        yield runs.plan_run("greedy-tuned", name, {"seconds": SECONDS})
+        yield runs.plan_run("priced", name, {"samples": GAMES})
+        config = {"seconds": agent_seconds(name)}
+        count = 1 + (min(seeds - 1, SEEDS_REPEATED) if name in LEADS else 0)
+        yield from runs.plan_runs(OURS, name, config, count, long=True)
+        count = min(seeds, SEEDS_REPEATED) if name in repeated else count
+        yield from runs.plan_runs(AGENT, name, config, count)
 
 
-def assemble_table3(profile: str, records: list[Record]) -> Record:
+def assemble_table3(records: Records) -> Rows:
     """Per program `program_rows`; over all programs `over_all` of every method's speedups, and
     `agent_rows`."""
     groups, entries = grouped(records), []
@@ -110,64 +103,58 @@ def assemble_table3(profile: str, records: list[Record]) -> Record:
         entries += program_rows(
             name, {m: groups[name, m] for m in (XLA, *PRODS, *RULES) if (name, m) in groups}
         )
-    of_method = by(
-        (entry for entry in entries if entry["metric"] == "speedup" and entry["method"] != XLA),
-        "method",
-    )
     speeds = {
-        method: {r["instance"]: r["value"] for r in group} for method, group in of_method.items()
+        method: values_of(group, "instance", metric="speedup")
+        for method, group in by(entries, "method").items()
+        if method != XLA
     }
     for method, values in speeds.items():
         entries += over_all(method, list(values.values()))
-    return assembled(entries + agent_rows(entries, groups, speeds)) | runs.counted(records)
+    return [*entries, *agent_rows(entries, groups, speeds)]
 
 
-def program_rows(name: str, groups: dict[str, list[Record]]) -> list[Row]:
+TABLE3 = Artifact(
+    "mmap.table3",
+    assemble_table3,
+    plan_table3,
+    Quick((XLA, OURS, *RULES), QUICK_PROGRAMS, seeds=1, config={"seconds": 2.0}),
+    {"seconds": 288},
+)
+
+
+def program_rows(name: str, groups: dict[str, Records]) -> Rows:
     """Rows of a program: ``latency_s``, ``stall_s``, ``return`` and ``best_found`` of each method's
     records, and ``speedup`` over the compiler's mapping of the methods, of prods and of everything
     in HBM."""
-    entries: list[Row] = []
     (compiler,), extra = groups[XLA], {"program": groups[XLA][0]["config"]["program"]}
     baseline = latency_s(compiler)
     for method, group in groups.items():
-        outcomes, times, about = (
-            [r["result"] for r in group],
-            np.array([latency_s(r) for r in group]),
-            {},
-        )
+        outcomes, times = [r["result"] for r in group], np.array([latency_s(r) for r in group])
+        about: Record = {}
         more = extra | ({"stages": outcomes[0]["stages"]} if outcomes[0].get("stages") else {})
-        entries.append(mean_row(name, method, "latency_s", times, **more))
+        yield mean_row(name, method, "latency_s", times, **more)
         columns = {"stall_s": [sum(result["stalls"].values()) for result in outcomes]}
-        columns["return"] = [result["costs"].get("return", 0.0) for result in outcomes]
-        columns |= {
-            k: [r[k] for r in outcomes] for k in ("best_found",) if all(k in r for r in outcomes)
-        }
-        entries += [mean_row(name, method, metric, values) for metric, values in columns.items()]
+        columns["return"] = [runs.return_of(record) for record in group]
+        if all("best_found" in result for result in outcomes):
+            columns["best_found"] = [result["best_found"] for result in outcomes]
+        yield from summaries(name, method, columns, statistic=np.mean)
         if method in PRODS:
             about = extra | {"seconds": group[0]["config"]["seconds"]}
-            entries += first_rounds(name, method, outcomes)
-            entries += [
-                entry
-                for m in (method, PRODS[method])
-                for entry in runs.learning_rows(name, m, outcomes)
-            ]
+            yield from first_rounds(name, method, outcomes)
+            for m in (method, PRODS[method]):
+                yield from runs.learning_rows(name, m, outcomes)
         speeds = {method: baseline / times}
         if prod := (PRODS | RULES).get(method):
             speeds[prod] = baseline / np.minimum(times, baseline)
-        entries += [
-            mean_row(name, m, "speedup", values, **about, baseline=XLA)
-            | ({"values": values.tolist()} if len(values) > 1 else {})
-            for m, values in speeds.items()
-        ]
-    return [
-        *entries,
-        mean_row(name, NONE, "speedup", [baseline / compiler["result"]["slow_s"]], baseline=XLA),
-    ]
+        for m, values in speeds.items():
+            several = {"values": values.tolist()} if len(values) > 1 else {}
+            yield mean_row(name, m, "speedup", values, **about, baseline=XLA) | several
+    yield mean_row(name, NONE, "speedup", [baseline / compiler["result"]["slow_s"]], baseline=XLA)
 
 
 def agent_rows(
-    entries: list[Row], groups: dict[Any, list[Record]], speeds: dict[str, dict[str, float]]
-) -> list[Row]:
+    entries: list[Row], groups: dict[Any, Records], speeds: dict[str, dict[str, float]]
+) -> Rows:
     """Rows of the agent over all programs: ``scatter`` and ``scatter_most``, the largest speedup
     less the smallest of a program's several trainings, mean and most; ``first_round`` and
     ``rounds``, its mean return where it has started anew, after the first round and after all;
@@ -175,84 +162,58 @@ def agent_rows(
     how many its return is larger or smaller by `AHEAD`; ``lead_over_edits``, on one of `LEADS`, how
     much more it returns there; ``speedup_rest``, its mean where the compiler's mapping is faster
     than none."""
-    agent: list[Row] = []
-    repeated = [
-        group for (_, method), group in groups.items() if method == AGENT and len(group) > 1
-    ]
-    baselines = [latency_s(groups[group[0]["instance"], XLA][0]) for group in repeated]
-    if repeated:
-        scatter = [
-            np.ptp([b / latency_s(r) for r in group]) for b, group in zip(baselines, repeated)
-        ]
-        agent += rows(
-            "all",
-            AGENT,
-            {"scatter": np.mean(scatter), "scatter_most": max(scatter)},
-            n=len(scatter),
-        )
-    firsts = {
-        entry["instance"]: entry["value"] for entry in entries if entry["metric"] == "first_round"
-    }
-    if firsts:
-        ends = {
-            r["instance"]: r["value"]
-            for r in entries
-            if (r["method"], r["metric"]) == (AGENT, "return")
-        }
-        means = {
-            "first_round": np.mean(list(firsts.values())),
-            "rounds": np.mean([ends[name] for name in firsts]),
-        }
-        agent += rows("all", AGENT, means, n=len(firsts))
+    if scatter := [
+        np.ptp([latency_s(groups[name, XLA][0]) / latency_s(r) for r in group])
+        for (name, method), group in groups.items()
+        if method == AGENT and len(group) > 1
+    ]:
+        spread = {"scatter": np.mean(scatter), "scatter_most": max(scatter)}
+        yield from rows("all", AGENT, spread, n=len(scatter))
+    returns = values_of(entries, "instance", "method", metric="return")
+    if firsts := values_of(entries, "instance", metric="first_round"):
+        means = {"first_round": np.mean(list(firsts.values()))}
+        means["rounds"] = np.mean([returns[name, AGENT] for name in firsts])
+        yield from rows("all", AGENT, means, n=len(firsts))
     ours, theirs, none = (speeds.get(method, {}) for method in (AGENT, OURS, NONE))
     both = [name for name in ours if name in theirs]
     if both:
         faster = sum(ours[name] > theirs[name] for name in both)
-        agent.append(row("all", AGENT, "faster", faster, n=len(both), baseline=OURS))
-        returns = {
-            (r["instance"], r["method"]): r["value"] for r in entries if r["metric"] == "return"
-        }
+        yield row("all", AGENT, "faster", faster, n=len(both), baseline=OURS)
         differences = [returns[name, AGENT] - returns[name, OURS] for name in both]
         counts = {
             "ahead": sum(d > AHEAD for d in differences),
             "behind": sum(d < -AHEAD for d in differences),
         }
-        agent += rows("all", AGENT, counts, n=len(both), baseline=OURS)
+        yield from rows("all", AGENT, counts, n=len(both), baseline=OURS)
         for name in LEADS:
             later = [
                 [r for r in groups.get((name, method), []) if r["seed"]] for method in (AGENT, OURS)
             ]
             if all(later):
-                scores = [
-                    {name: [r["result"]["costs"].get("return", 0.0) for r in side]}
-                    for side in later
-                ]
-                lead, *ends = statistics.mean_difference(*scores)
-                more = dict(zip(("low", "high"), ends), n=len(later[0]), baseline=OURS)
-                agent.append(row(name, AGENT, "lead_over_edits", lead, **more))
+                scores = [{name: [runs.return_of(r) for r in side]} for side in later]
+                lead, more = statistics.mean_difference(*scores), {"baseline": OURS}
+                yield interval_row(name, AGENT, "lead_over_edits", lead, n=len(later[0]), **more)
         if rest := [ours[name] for name in both if none[name] < 1.0]:
-            agent += rows("all", AGENT, {"speedup_rest": np.mean(rest)}, n=len(rest))
-    return agent
+            yield from rows("all", AGENT, {"speedup_rest": np.mean(rest)}, n=len(rest))
 
 
-def first_rounds(instance: str, method: str, outcomes: list[Record]) -> list[Row]:
+def first_rounds(instance: str, method: str, outcomes: Records) -> Rows:
     """Row ``first_round`` of trainings of several rounds: the best return of the first, which ended
     where the best game so far was lost from one row of the curve to the next."""
     firsts = []
     for log in (result["log"] for result in outcomes if result.get("rounds", 1) > 1):
-        ends = [i for i in range(1, len(log)) if log[i]["best_found"] < log[i - 1]["best_found"]]
-        firsts.append(log[ends[0] - 1 if ends else -1]["best"])
-    return [mean_row(instance, method, "first_round", firsts)] if firsts else []
+        lost = (a for a, b in itertools.pairwise(log) if b["best_found"] < a["best_found"])
+        firsts.append(next(lost, log[-1])["best"])
+    if firsts:
+        yield mean_row(instance, method, "first_round", firsts)
 
 
-def over_all(method: str, values: Sequence[float]) -> list[Row]:
+def over_all(method: str, values: Sequence[float]) -> Rows:
     """Mean, largest and smallest of one speedup a program, and how many programs gain."""
     improved = sum(value > 1.0 + AGAINST_ITSELF for value in values)
     numbers = {"speedup_max": max(values), "speedup_min": min(values), "improved": improved}
-    return [
-        mean_row("all", method, "speedup", values),
-        *rows("all", method, numbers, n=len(values)),
-    ]
+    yield mean_row("all", method, "speedup", values)
+    yield from rows("all", method, numbers, n=len(values))
 
 
 def latency_s(record: Record) -> float:
@@ -264,11 +225,8 @@ def latency_s(record: Record) -> float:
 def leading(table: Record) -> str:
     """The agent, where a result of `mmap.table3` has it on every program; else the edit search."""
     known = {entry["instance"] for entry in table["rows"]}
-    return (
-        AGENT
-        if known == {entry["instance"] for entry in results.select(table, method=AGENT)}
-        else OURS
-    )
+    agents = {entry["instance"] for entry in results.select(table, method=AGENT)}
+    return AGENT if known == agents else OURS
 
 
 def leading_pair(table: Record) -> tuple[str, str]:
@@ -301,7 +259,7 @@ def counts_table(result: Record) -> Html:
     )
 
 
-def ranked(table: Record) -> list[Row]:
+def ranked(table: Record) -> Rows:
     """The rows of the `leading` method of a result of `mmap.table3`, fastest program first."""
     speedups = results.select(table, method=leading(table), metric="speedup")
     return sorted(
@@ -309,20 +267,15 @@ def ranked(table: Record) -> list[Row]:
     )
 
 
-def assemble_table4(profile: str, records: list[Record]) -> Record:
+def assemble_table4(records: Records, table: Record) -> Rows:
     """The best and worst `NAMED` programs by ``speedup``, each with its ``group`` and all methods'
     rows, then those that the paper names, as the group ``named``."""
-    table = results.load("mmap.table3", profile)
     order = [entry["instance"] for entry in ranked(table)]
     ends = min(NAMED, len(order) // 2)
-    group = {name: "best" for name in order[:ends]} | {
-        name: "worst" for name in reversed(order[len(order) - ends :])
-    }
-    group = group | {
-        entry["instance"]: "named"
-        for entry in reported("mmap.table4")
-        if entry["instance"] not in group
-    }
+    named = (entry["instance"] for entry in reported("mmap.table4"))
+    group = dict.fromkeys(order[:ends], "best")
+    group |= dict.fromkeys(reversed(order[len(order) - ends :]), "worst")
+    group |= {name: "named" for name in named if name not in group}
     chosen = [
         {**entry, "group": group[name]}
         for name in group
@@ -330,19 +283,22 @@ def assemble_table4(profile: str, records: list[Record]) -> Record:
         for entry in results.select(table, instance=name, metric=metric)
         if entry["method"] in SEARCHES
     ]
-    return from_part(table, chosen)
+    return chosen
 
 
-def assemble_fig10(profile: str, records: list[Record]) -> Record:
+TABLE4 = Artifact("mmap.table4", assemble_table4)
+
+
+def assemble_fig10(records: Records, table: Record) -> Rows:
     """The speedups of all programs, searches and prod, fastest first."""
-    table, shown = results.load("mmap.table3", profile), []
     for leader in ranked(table):
         others = results.select(table, instance=leader["instance"], metric="speedup")
-        shown += [
-            leader,
-            *(r for r in others if r["method"] in (*SEARCHES, NONE) and r is not leader),
-        ]
-    return from_part(table, shown + runs.learned(table))
+        yield leader
+        yield from (r for r in others if r["method"] in (*SEARCHES, NONE) and r is not leader)
+    yield from runs.learned(table)
+
+
+FIG10 = Artifact("mmap.fig10", assemble_fig10)
 
 
 @dataclass(frozen=True)
@@ -387,18 +343,12 @@ def marked_tensor(program: Program, mapping: Mapping) -> int:
     )
 
 
-def plan_fig8(profile: str, seeds: int) -> list[Run]:
-    """The compiler's mapping; the agent's is the best of `mmap.table3`, in ``quick`` the edit
-    search stands for it."""
-    planned = [runs.plan_run(XLA, FIG8_PROGRAM, {})]
-    if profile == "quick":
-        planned.append(
-            runs.plan_run(OURS, FIG8_PROGRAM, {"seconds": SECONDS[profile], "keep": True})
-        )
-    return planned
+def plan_fig8(seeds: int) -> Runs:
+    """The compiler's mapping; the agent's is the best of `mmap.table3`."""
+    return [runs.plan_run(XLA, FIG8_PROGRAM, {})]
 
 
-def runs_of_agent(instance: str, seconds: float, seeds: Iterable[int]) -> list[Record]:
+def runs_of_agent(instance: str, seconds: float, seeds: Iterable[int]) -> Records:
     """The records of the agent's runs of `mmap.table3`; raises `InputError` where none of them is
     there."""
     folder, config = results.runs_path("mmap.table3", "full"), {"seconds": seconds}
@@ -415,52 +365,44 @@ def runs_of_agent(instance: str, seconds: float, seeds: Iterable[int]) -> list[R
 
 def best_game(instance: str) -> Record:
     """The record among `runs_of_agent` with the largest return."""
-    trainings = runs_of_agent(instance, AGENT_SECONDS["full"], range(SEEDS_REPEATED))
-    return max(trainings, key=lambda record: record["result"]["costs"]["return"])
+    trainings = runs_of_agent(instance, AGENT_SECONDS, range(SEEDS_REPEATED))
+    return max(trainings, key=runs.return_of)
 
 
-def assemble_fig8(profile: str, records: list[Record]) -> Record:
+def assemble_fig8(records: Records, _: Record) -> Rows:
     """Two rows with mappings and the marked tensor's stays; its loads under both; return and
     speedup.
 
     ``again`` counts the tensors of any size that are loaded more than once.
     """
-    compiler, *searched = records
+    (compiler,) = records
     name = compiler["instance"]
-    (agent,) = searched or [best_game(name)]
-    program, xla_mapping = load(name)
-    kept = agent["result"].get("mapping")
-    mapping = (
-        runs.replayed(program, agent["result"]["actions"])
-        if kept is None
-        else make_mapping(program, **kept)
-    )
+    agent, (program, xla_mapping) = best_game(name), load(name)
+    mapping = runs.replayed(program, agent["result"]["actions"])
     mappings = {agent["method"]: mapping, compiler["method"]: xla_mapping}
     tensor = marked_tensor(program, mapping)
     entries: list[Row] = []
     for record in (agent, compiler):
         method = record["method"]
         kept, shown = stays(program, mappings[method], tensor), mappings[method]
-        about = {name: record["config"].get(name) for name in ("program", "seconds")}
-        about |= {"mapping": {field: getattr(shown, field).tolist() for field in FIELDS}}
-        about |= {
+        about = {name: record["config"].get(name) for name in ("program", "seconds")} | {
+            "mapping": {field: getattr(shown, field).tolist() for field in FIELDS},
             "tensor": program.tensor_names[tensor],
             "tensor_bytes": int(program.tensor_bytes[tensor]),
-        }
-        about |= {
             "live": program.tensor_live[tensor].tolist(),
             "stays": [[s.start, s.end, s.offset] for s in kept],
         }
-        entries.append(
-            row(name, method, "return", record["result"]["costs"].get("return", 0.0), n=1, **about)
-        )
+        entries.append(row(name, method, "return", runs.return_of(record), n=1, **about))
         again = sum(loads(program, shown, other) > 1 for other in range(program.num_tensors))
         numbers = {"stays": len(kept), "loads": loads(program, shown, tensor), "again": again}
         entries += rows(name, method, numbers, n=1)
     speed = latency_s(compiler) / latency_s(agent)
     entries.append(row(name, agent["method"], "speedup", speed, n=1, baseline=XLA))
     entries += runs.learning_rows(name, AGENT, [agent["result"]])
-    return assembled(entries) | runs.counted([compiler, agent])
+    return judged(entries, [agent])
+
+
+FIG8 = Artifact("mmap.fig8", assemble_fig8, plan_fig8)
 
 
 def loads(program: Program, mapping: Mapping, tensor: int) -> int:

@@ -8,19 +8,19 @@ and can make Pearson's correlation alone. Beside it stand Spearman's, and Pearso
 near the best one.
 """
 
-from collections.abc import Sequence
+import itertools
 
 import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping_companion import results
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import NOTHING, Artifact, Run, Runs
 from learned_mapping_companion.mmap import runs
 from learned_mapping_companion.mmap.compiler import price_run
 from learned_mapping_companion.mmap.speedup import AGENT, AGENT_SECONDS
 from learned_mapping_companion.records import read_record
 from learned_mapping_companion.statistics import pearson
-from learned_mapping_companion.table import Record, Row, assembled, by, from_part, row, rows
+from learned_mapping_companion.table import Record, Records, Rows, by, row, rows
 
 ENDS = 3  # Programs that gain most, and as many that gain least.
 GAMES = 10
@@ -28,10 +28,10 @@ NEAR = 0.05
 """The return by which a game may be behind the best one and still be near it."""
 
 
-def groups(profile: str) -> dict[str, str]:
+def groups() -> dict[str, str]:
     """Program -> ``best`` or ``worst``, by the agent's speedups in the result of `mmap.compiler`;
     none without it."""
-    table = results.stored("mmap.compiler", profile)
+    table = results.stored("mmap.compiler")
     speedups = results.select(table, method=AGENT, metric="speedup_stalled") if table else []
     ranked = sorted(
         (r for r in speedups if r["instance"] != "all"), key=lambda r: r["value"], reverse=True
@@ -45,17 +45,12 @@ def training_run(instance: str, seconds: float) -> Run:
     return runs.plan_run(AGENT, instance, {"seconds": seconds, "games": GAMES})
 
 
-def plan_fig6(profile: str, seeds: int) -> list[Run]:
+def plan_fig6(seeds: int) -> Runs:
     """A training on each program, then the prices of its games, which wait for the compiler."""
-    seconds, names = AGENT_SECONDS.get(profile), list(groups(profile))
-    if seconds is None:
-        return []
-    priced = [
-        price_run(AGENT, name, {"seconds": seconds, "game": game})
-        for name in names
-        for game in range(GAMES)
-    ]
-    return [*(training_run(name, seconds) for name in names), *priced]
+    for name in groups():
+        yield training_run(name, AGENT_SECONDS)
+    for name, game in itertools.product(groups(), range(GAMES)):
+        yield price_run(AGENT, name, {"seconds": AGENT_SECONDS, "game": game})
 
 
 def games_of(instance: str, seconds: float) -> list[list]:
@@ -69,43 +64,26 @@ def games_of(instance: str, seconds: float) -> list[list]:
     return record["result"]["games"]
 
 
-def assemble_fig6(profile: str, records: Sequence[Record]) -> Record:
+def assemble_fig6(records: Records) -> Rows:
     """Return and cycles of each game, and how the two go together on each program."""
-    trained = {
-        record["instance"]: record["result"] for record in records if "game" not in record["config"]
-    }
-    priced = by(
-        (r for r in records if "game" in r["config"] and not r["result"]["failed"]), "instance"
-    )
-    entries: list[Row] = []
-    for name, group in groups(profile).items():
-        prices = {r["config"]["game"]: r["result"] for r in priced.get(name, ())}
-        if len(prices) < GAMES:
+    found = {(r["instance"], r["config"].get("game")): r["result"] for r in records}
+    for name, group in groups().items():
+        prices = [found.get((name, game), {"failed": True}) for game in range(GAMES)]
+        if any(price["failed"] for price in prices):
             continue
-        games = {
-            number: (value, prices[i]["stalled_cycles"], prices[i]["cycles"])
-            for i, (number, value, *_) in enumerate(trained[name]["games"])
-        }
-        for number, (value, cycles, _) in games.items():
-            entries.append(
-                row(
-                    name,
-                    AGENT,
-                    "cycles",
-                    cycles,
-                    n=1,
-                    group=group,
-                    game=number,
-                    **{"return": value},
-                )
-            )
-        points = np.array(list(games.values()))
-        entries += correlations(name, group, points)
-        entries += runs.learning_rows(name, AGENT, [trained[name]])
-    return assembled(entries) | runs.counted(list(records))
+        trained, points = found[name, None], []
+        for (number, value, *_), price in zip(trained["games"], prices):
+            points.append((value, price["stalled_cycles"], price["cycles"]))
+            about = {"group": group, "game": number, "return": value}
+            yield row(name, AGENT, "cycles", price["stalled_cycles"], n=1, **about)
+        yield from correlations(name, group, np.array(points))
+        yield from runs.learning_rows(name, AGENT, [trained])
 
 
-def correlations(name: str, group: str, points: np.ndarray) -> list[Row]:
+FIG6 = Artifact("mmap.fig6", assemble_fig6, plan_fig6, NOTHING)
+
+
+def correlations(name: str, group: str, points: np.ndarray) -> Rows:
     """Correlations of points (return, cycles, cycles without the wait for late copies) [games, 3]:
     of the first two, also where the return is within `NEAR` of the largest, and of the first and
     the last."""
@@ -118,20 +96,19 @@ def correlations(name: str, group: str, points: np.ndarray) -> list[Row]:
         "rank_correlation": pearson(rankdata(value), rankdata(cycles)),
         "unstalled_correlation": pearson(value, unstalled),
     }
-    entries, both = (
-        rows(name, AGENT, numbers, n=len(points), group=group),
-        pearson(value[near], cycles[near]),
-    )
-    return [*entries, row(name, AGENT, "near_correlation", both, n=int(near.sum()), group=group)]
+    yield from rows(name, AGENT, numbers, n=len(points), group=group)
+    both = pearson(value[near], cycles[near])
+    yield row(name, AGENT, "near_correlation", both, n=int(near.sum()), group=group)
 
 
-def assemble_table5(profile: str, records: Sequence[Record]) -> Record:
+def assemble_table5(records: Records, figure: Record) -> Rows:
     """The correlations of `mmap.fig6` beside the agent's speedups in `mmap.compiler`."""
-    figure, table = results.load("mmap.fig6", profile), results.stored("mmap.compiler", profile)
-    entries = [
-        entry for entry in figure["rows"] if entry["metric"].endswith("correlation")
-    ] + runs.learned(figure)
-    for name in dict.fromkeys(entry["instance"] for entry in entries) if table else ():
+    table = results.stored("mmap.compiler")
+    entries = [entry for entry in figure["rows"] if entry["metric"].endswith("correlation")]
+    yield from entries + runs.learned(figure)
+    for name in by(entries, "instance") if table else ():
         [speed] = results.select(table, instance=name, method=AGENT, metric="speedup_stalled")
-        entries.append(speed | {"metric": "speedup"})
-    return from_part(figure, entries)
+        yield speed | {"metric": "speedup"}
+
+
+TABLE5 = Artifact("mmap.table5", assemble_table5)

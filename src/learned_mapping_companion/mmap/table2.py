@@ -15,13 +15,15 @@ import numpy as np
 from learned_mapping.mmap import methods as mmap_methods
 from learned_mapping.mmap.agent import config as agent_config
 from learned_mapping_companion import results, statistics
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import NOTHING, Artifact, Quick, Runs
 from learned_mapping_companion.mmap import runs
 from learned_mapping_companion.table import (
     Record,
+    Records,
     Row,
-    assembled,
-    from_part,
+    Rows,
+    by,
+    column,
     grouped,
     interval_row,
     mean_row,
@@ -35,7 +37,6 @@ WORKLOADS = (
     "tensor2tensor_transformer_bf16",
 )
 """The paper's four programs, by its names; ours are compiled from models of our own."""
-QUICK_WORKLOADS = ("alexnet_train_batch_32", "rnn_0")
 PAPER_EVOLUTION = ("evolution-logits", "evolution-logits-64")
 """The paper's: a preference for every buffer and action, with populations of 8 and of 64."""
 EVOLUTION = (*PAPER_EVOLUTION, "evolution-policy", "evolution-warm")
@@ -81,10 +82,9 @@ CONTRASTED = (
     "edit-search",
     "edit-search-repeats",
 )
-SECONDS = {"quick": (0.5, 0.5), "full": (20.0, 900.0), "paper": (300.0, 3600.0)}
-"""CPU seconds of each search on one core: the short clock and the long one."""
-SECONDS_LARGE = {"quick": (0.5, 0.5), "full": (40.0, 1800.0), "paper": (600.0, 7200.0)}
-"""Seconds on programs above `LARGE` buffers."""
+SECONDS, SECONDS_LARGE = (20.0, 900.0), (40.0, 1800.0)
+"""CPU seconds of each search on one core, by the short clock and the long one; on programs above
+`LARGE` buffers."""
 LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *runs.LEARNED)
 """Methods that may run by the long clock."""
 LONG_ALONE = (PAPER_EVOLUTION[1], MODEL_FREE, *runs.LEARNED)
@@ -119,41 +119,29 @@ ABLATION_SECONDS, ABLATION_SEEDS = 300.0, 3
 """CPU seconds of each of its arms, and at most so many seeds."""
 
 
-def workloads(profile: str) -> tuple[str, ...]:
-    return QUICK_WORKLOADS if profile == "quick" else WORKLOADS
-
-
-def seconds_for(profile: str, instance: str) -> tuple[float, float]:
+def seconds_for(instance: str) -> tuple[float, float]:
     """CPU seconds of one search by the short and by the long clock."""
-    return (SECONDS_LARGE if runs.num_buffers(instance) > LARGE else SECONDS)[profile]
+    return SECONDS_LARGE if runs.num_buffers(instance) > LARGE else SECONDS
 
 
-def plan_table2(profile: str, seeds: int) -> list[Run]:
+def plan_table2(seeds: int) -> Runs:
     """Every method on every program by its clocks, those without randomness once; the compiler's
-    mapping.
-
-    Runs by the long clock are `Run.long`; in ``quick`` there are none, and the agent does not take
-    part.
-    """
-    planned = [runs.plan_run(runs.XLA, instance, {}) for instance in workloads(profile)]
-    for instance in workloads(profile):
-        short, long = seconds_for(profile, instance)
+    mapping. Runs by the long clock are `Run.long`."""
+    for instance in WORKLOADS:
+        yield runs.plan_run(runs.XLA, instance, {})
+    for instance in WORKLOADS:
+        short, long = seconds_for(instance)
         windows = runs.num_buffers(instance) >= agent_config.LONG
         for method in (*METHODS, *IN_WINDOWS) if windows else METHODS:
-            clocks = [] if method in LONG_ALONE else [short]
-            if profile != "quick" and method in LONG:
-                clocks.append(long)
-            for seconds in clocks:
-                twice = profile != "quick" and method in TWICE and not windows
-                repeats = seeds * (1 + twice) if mmap_methods.METHODS[method].random else 1
-                config, more = {"seconds": seconds}, {"long": seconds >= long > short}
-                planned += [
-                    runs.plan_run(method, instance, config, seed, **more) for seed in range(repeats)
-                ]
-    return planned
+            count = seeds * (1 + (method in TWICE and not windows))
+            count = count if mmap_methods.METHODS[method].random else 1
+            if method not in LONG_ALONE:
+                yield from runs.plan_runs(method, instance, {"seconds": short}, count)
+            if method in LONG:
+                yield from runs.plan_runs(method, instance, {"seconds": long}, count, long=True)
 
 
-def assemble_table2(profile: str, records: list[Record]) -> Record:
+def assemble_table2(records: Records) -> Rows:
     """Returns, latencies, speedups and games per program and method; over all programs; searches
     against others.
 
@@ -161,62 +149,60 @@ def assemble_table2(profile: str, records: list[Record]) -> Record:
     own; ``speedup`` is over the compiler's mapping. Numbers over seeds are means. Of all mappings
     of a program there are `near_rows`.
     """
-    entries: list[Row] = []
     groups = {key: better(group) for key, group in grouped(records).items()}
     for key, group in groups.items():
         outcomes = [record["result"] for record in group]
-        entries.append(return_row(*key, group))
-        entries += runs.learning_rows(*key, outcomes)
+        yield return_row(*key, group)
+        yield from runs.learning_rows(*key, outcomes)
         latencies = [result["costs"].get("latency_s", result["slow_s"]) for result in outcomes]
-        entries.append(mean_row(*key, "latency_s", latencies))
+        yield mean_row(*key, "latency_s", latencies)
         if (key[0], runs.XLA) in groups:
             (baseline,) = groups[key[0], runs.XLA]
             speeds = [baseline["result"]["costs"]["latency_s"] / latency for latency in latencies]
-            entries.append(mean_row(*key, "speedup", speeds, baseline=runs.XLA))
-        spent = {
-            name: [float(result[name]) for result in outcomes] for name in ("samples", "seconds")
-        }
-        entries += [mean_row(*key, metric, values) for metric, values in spent.items()]
-        entries += best_found_rows(*key, outcomes)
-    for name in dict.fromkeys(record["instance"] for record in records):
-        entries += near_rows(
-            name, [r["result"] for r in records if r["instance"] == name and r["result"]["judged"]]
-        )
+            yield mean_row(*key, "speedup", speeds, baseline=runs.XLA)
+        for name in ("samples", "seconds"):
+            yield mean_row(*key, name, [float(result[name]) for result in outcomes])
+        yield from best_found_rows(*key, outcomes)
+    for name, here in by(records, "instance").items():
+        yield from near_rows(name, [r["result"] for r in here if r["result"]["judged"]])
     returns = returns_of(groups.values())
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
-            count, rule = (
-                sum(map(len, scores.values())),
-                returns["greedy-tuned"] if method != runs.XLA else None,
-            )
-            entries.append(
-                interval_row("all", method, "return", statistics.mean_over_tasks(scores), n=count)
-            )
-            if rule is not None:  # the compiler does not keep to the game's rules
-                value = statistics.probability_of_improvement(scores, rule)
-                ends, more = (
-                    statistics.improvement_interval(scores, rule),
-                    {"n": count, "baseline": "greedy-tuned"},
-                )
-                entries.append(
-                    interval_row("all", method, "improvement_probability", (value, *ends), **more)
-                )
-    short, long = clocks(profile, records)
+            more = {"n": sum(map(len, scores.values()))}
+            yield interval_row("all", method, "return", statistics.mean_over_tasks(scores), **more)
+            if method != runs.XLA:  # which does not keep to the game's rules
+                rule, more["baseline"] = returns["greedy-tuned"], "greedy-tuned"
+                ends = statistics.improvement_interval(scores, rule)
+                ends = (statistics.probability_of_improvement(scores, rule), *ends)
+                yield interval_row("all", method, "improvement_probability", ends, **more)
+    short, long = clocks(records)
     for method in CONTRASTED:
         everywhere = len(long.get(method, ())) >= len(short.get(method, ()))
-        entries += contrasts(long if everywhere else short, method)
-    return assembled(entries) | runs.counted(records)
+        yield from contrasts(long if everywhere else short, method)
 
 
-def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
+TABLE2 = Artifact(
+    "mmap.table2",
+    assemble_table2,
+    plan_table2,
+    Quick(
+        (runs.XLA, *(method for method in METHODS if method not in LONG_ALONE)),
+        WORKLOADS[:2],
+        config={"seconds": 0.5},
+    ),
+    {"seconds": 4},
+)
+
+
+def clocks(records: Records) -> tuple[Returns, Returns]:
     """Method -> program -> returns of its runs by the short clock, and by the long one with what
     needs no clock.
 
     Of the evolutions only the one that leads by the short clock need run by the long one. The
     others count as they are, and so does that one where its mean is larger by the short clock.
     """
-    long_clocks = {SECONDS[profile][1], SECONDS_LARGE[profile][1]} - {SECONDS[profile][0]}
-    ran_long = [record["config"].get("seconds") in long_clocks for record in records]
+    clock = {r["instance"]: r["config"]["seconds"] for r in records if r["method"] in LONG_ALONE}
+    ran_long = [clock.get(r["instance"], 0.0) == r["config"].get("seconds") for r in records]
     short = [record for record, ran in zip(records, ran_long) if not ran]
     long = [record for record, ran in zip(records, ran_long) if ran or record["method"] not in LONG]
     by_short, by_long = returns_of(grouped(short).values()), returns_of(grouped(long).values())
@@ -242,40 +228,35 @@ def clocks(profile: str, records: Sequence[Record]) -> tuple[Returns, Returns]:
     return by_short, by_long
 
 
-def returns_of(groups: Iterable[Sequence[Record]]) -> Returns:
+def returns_of(groups: Iterable[Records]) -> Returns:
     """Method -> program -> the return of each seed."""
     returns: Returns = {}
     for group in groups:
-        values = [record["result"]["costs"].get("return", 0.0) for record in group]
-        returns.setdefault(group[0]["method"], {})[group[0]["instance"]] = values
+        values = returns.setdefault(group[0]["method"], {})
+        values[group[0]["instance"]] = [runs.return_of(record) for record in group]
     return returns
 
 
-def better(group: Sequence[Record]) -> list[Record]:
+def better(group: Records) -> Records:
     """The records of a method on a program under the clock with the larger mean return."""
-    by_clock: dict[float, list[Record]] = {}
+    by_clock: dict[float, Records] = {}
     for record in group:
         by_clock.setdefault(record["config"].get("seconds", 0.0), []).append(record)
-    return max(
-        by_clock.values(),
-        key=lambda mine: np.mean([r["result"]["costs"].get("return", 0.0) for r in mine]),
-    )
+    return max(by_clock.values(), key=lambda mine: np.mean([runs.return_of(r) for r in mine]))
 
 
-def return_row(instance: str, method: str, group: Sequence[Record]) -> Row:
+def return_row(instance: str, method: str, group: Records) -> Row:
     """The row ``return`` of a method's records on a program, with its curves over CPU seconds and
     over games."""
-    outcomes = [record["result"] for record in group]
     extra: Record = {"program": group[0]["config"]["program"]}
-    curves = [result.get("curve", {"x": ()}) for result in outcomes]
+    curves = [record["result"].get("curve", {"x": ()}) for record in group]
     if all(curve["x"] for curve in curves):
         extra["curve"] = mean_curve(curves, "x", "s")
         extra["games_curve"] = mean_curve(curves, "samples", "games")
-    values = [result["costs"].get("return", 0.0) for result in outcomes]
-    return mean_row(instance, method, "return", values, **extra)
+    return mean_row(instance, method, "return", [runs.return_of(r) for r in group], **extra)
 
 
-def near_rows(instance: str, outcomes: Sequence[Record]) -> list[Row]:
+def near_rows(instance: str, outcomes: Records) -> Rows:
     """Whether the return tells the faster of good mappings: of those within `NEAR` of the best
     return ``near_rank``, the rank correlation of return and latency, and of those within `SAME`
     ``near_spread``, by which share the slowest takes longer than the fastest; None where fewer than
@@ -291,13 +272,11 @@ def near_rows(instance: str, outcomes: Sequence[Record]) -> list[Row]:
     varied = len(near) >= FEW and np.ptp(near, axis=0).all()
     rank = spearmanr(near[:, 0], near[:, 1]).statistic if varied else None
     spread = float(np.ptp(same[:, 1]) / same[:, 1].min()) if len(same) >= FEW else None
-    return [
-        row(instance, "all", "near_rank", None if rank is None else float(rank), n=len(near)),
-        row(instance, "all", "near_spread", spread, n=len(same)),
-    ]
+    yield row(instance, "all", "near_rank", rank, n=len(near))
+    yield row(instance, "all", "near_spread", spread, n=len(same))
 
 
-def best_found_rows(instance: str, method: str, outcomes: Sequence[Record]) -> list[Row]:
+def best_found_rows(instance: str, method: str, outcomes: Records) -> Rows:
     """The row ``best_found`` of a learner's results on a program, with its curve over CPU seconds,
     and the row ``best_found_early``, after `EARLY` of them; none of others."""
     logs = [
@@ -305,22 +284,21 @@ def best_found_rows(instance: str, method: str, outcomes: Sequence[Record]) -> l
         for result in outcomes
     ]
     if not all(logs):
-        return []
+        return
     curves = [{"x": [r["cpu_s"] for r in log], "y": [r["best_found"] for r in log]} for log in logs]
-    last, early = [float(result["best_found"]) for result in outcomes], []
-    for curve, result in zip(curves, outcomes):
-        early.append(
-            max((y for x, y in zip(*curve.values()) if x <= EARLY * result["seconds"]), default=0.0)
-        )
-    shown = mean_row(instance, method, "best_found", last, curve=mean_curve(curves, "x", "s"))
-    return [shown, mean_row(instance, method, "best_found_early", early)]
+    last, curve = [float(result["best_found"]) for result in outcomes], mean_curve(curves, "x", "s")
+    yield mean_row(instance, method, "best_found", last, curve=curve)
+    early = [
+        max((y for x, y in zip(*curve.values()) if x <= EARLY * result["seconds"]), default=0.0)
+        for curve, result in zip(curves, outcomes)
+    ]
+    yield mean_row(instance, method, "best_found_early", early)
 
 
-def contrasts(returns: Returns, method: str) -> list[Row]:
+def contrasts(returns: Returns, method: str) -> Rows:
     """Rows ``ratio`` and ``difference`` of mean returns of a method and each of `CONTRASTS` that is
     there, per program and over all, with 95% bootstrap intervals, and ``ahead``, the share of
     programs on which the mean is larger."""
-    entries: list[Row] = []
     for baseline in CONTRASTS:
         if baseline == method:
             continue
@@ -341,10 +319,9 @@ def contrasts(returns: Returns, method: str) -> list[Row]:
             both = {"ratio": statistics.mean_ratio, "difference": statistics.mean_difference}
             for metric, contrast in both.items():
                 if (difference := contrast(ours, against)) is not None:
-                    entries.append(interval_row(instance, method, metric, difference, **more))
+                    yield interval_row(instance, method, metric, difference, **more)
             ahead = np.mean([np.mean(ours[name]) > np.mean(against[name]) for name in names])
-            entries.append(row(instance, method, "ahead", ahead, **more))
-    return entries
+            yield row(instance, method, "ahead", ahead, **more)
 
 
 def best_of(returns: Returns, variants: Sequence[str]) -> dict[str, list[float]]:
@@ -357,75 +334,56 @@ def best_of(returns: Returns, variants: Sequence[str]) -> dict[str, list[float]]
     return best
 
 
-def assemble_fig5(profile: str, records: list[Record]) -> Record:
+def assemble_fig5(records: Records, table: Record) -> Rows:
     """The best return so far over CPU seconds (metric ``return``) and over games
     (``return_by_games``): the curves of the runs of `mmap.table2`. ``lead`` is how far a method
     ends above the best evolution, by `LARGE`; its interval is the widest that the programs'
     allow."""
-    table, entries = results.load("mmap.table2", profile), list[Row]()
     for entry in results.select(table, metric="return"):
         if "curve" in entry:
             plain = {key: value for key, value in entry.items() if key != "games_curve"}
-            entries += [
-                plain,
-                {**plain, "metric": "return_by_games", "curve": entry["games_curve"]},
-            ]
-    entries += runs.learned(table)
-    leads: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+            yield plain
+            yield plain | {"metric": "return_by_games", "curve": entry["games_curve"]}
+    yield from runs.learned(table)
+    leads: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     for entry in results.select(table, metric="difference", baseline=BEST_EVOLUTION):
         if entry["instance"] != "all":
             size = "large" if runs.num_buffers(entry["instance"]) > LARGE else "small"
-            leads.setdefault((size, entry["method"]), []).append(
-                (entry["value"], entry["low"], entry["high"])
-            )
-    for key, values in leads.items():
-        entries.append(
-            interval_row(
-                *key,
-                "lead",
-                np.mean(values, axis=0),
-                n=len(values),
-                values=[float(value) for value, *_ in values],
-                baseline=BEST_EVOLUTION,
-            )
-        )
-    return from_part(table, entries)
+            ends = tuple(entry[end] for end in ("value", "low", "high"))
+            leads.setdefault((size, entry["method"]), []).append(ends)
+    for key, ends in leads.items():
+        about = {"n": len(ends), "values": [value for value, *_ in ends]}
+        about["baseline"] = BEST_EVOLUTION
+        yield interval_row(*key, "lead", np.mean(ends, axis=0), **about)
 
 
-def plan_fig7(profile: str, seeds: int) -> list[Run]:
-    """All arms for the same CPU seconds, each in one round; long runs, and in ``quick`` none."""
-
-    def plan(method: str, name: str, seed: int) -> Run:
-        if method == BOTH:
-            return runs.plan_one_round(name, ABLATION_SECONDS, seed)
-        return runs.plan_run(method, name, {"seconds": ABLATION_SECONDS}, seed, long=True)
-
-    return [
-        plan(method, name, seed)
-        for name in ABLATED
-        for method in (BOTH, *ALONE)
-        for seed in range(0 if profile == "quick" else min(seeds, ABLATION_SEEDS))
-    ]
+FIG5 = Artifact("mmap.fig5", assemble_fig5)
 
 
-def assemble_fig7(profile: str, records: list[Record]) -> Record:
+def plan_fig7(seeds: int) -> Runs:
+    """All arms for the same CPU seconds, each in one round; long runs."""
+
+    count, config = min(seeds, ABLATION_SEEDS), {"seconds": ABLATION_SECONDS}
+    for name in ABLATED:
+        for seed in range(count):
+            yield runs.plan_one_round(name, ABLATION_SECONDS, seed)
+        for method in ALONE:
+            yield from runs.plan_runs(method, name, config, count, long=True)
+
+
+def assemble_fig7(records: Records) -> Rows:
     """Returns with their curves over CPU seconds and games, games, updates and ``best_found`` (the
     best game met by whatever means, windows included) of all arms, and `moves_per_game`. For
     the agent and each other arm ``by_games`` of both, the ``baseline`` being the other: their
     returns when both have played as many games as the slower run of the two; and ``by_moves``, when
     both have made as many moves in all."""
-    entries: list[Row] = []
     groups = grouped(records)
     for key, group in groups.items():
-        entries += [
-            return_row(*key, group),
-            *runs.learning_rows(*key, [record["result"] for record in group]),
-        ]
-        entries.append(mean_row(*key, "moves_per_game", [moves_per_game(key[1])] * len(group)))
+        yield return_row(*key, group)
+        yield from runs.learning_rows(*key, [record["result"] for record in group])
+        yield mean_row(*key, "moves_per_game", [moves_per_game(key[1])] * len(group))
         if all("best_found" in record["result"] for record in group):
-            entries.append(
-                mean_row(*key, "best_found", [record["result"]["best_found"] for record in group])
-            )
+            yield mean_row(*key, "best_found", column(group, "best_found"))
     for name, arm in groups:
         both = {one: groups.get((name, one), []) for one in (arm, BOTH)}
         if arm not in ALONE or not both[BOTH]:
@@ -439,8 +397,10 @@ def assemble_fig7(profile: str, records: list[Record]) -> Record:
                 continue
             for one, other in ((arm, BOTH), (BOTH, arm)):
                 values = [best_after(r["result"]["curve"], shared / weight[one]) for r in both[one]]
-                entries.append(mean_row(name, one, metric, values, games=shared, baseline=other))
-    return assembled(entries) | runs.counted(records)
+                yield mean_row(name, one, metric, values, games=shared, baseline=other)
+
+
+FIG7 = Artifact("mmap.fig7", assemble_fig7, plan_fig7, NOTHING)
 
 
 def moves_per_game(arm: str) -> float:
@@ -454,7 +414,7 @@ def best_after(curve: Record, games: float) -> float:
     return max((y for n, y in zip(curve["samples"], curve["y"]) if n <= games), default=0.0)
 
 
-def mean_curve(curves: Sequence[Record], key: str, unit: str) -> Record:
+def mean_curve(curves: Records, key: str, unit: str) -> Record:
     """The best return so far: mean, least and most over the seeds, at places even in the logarithm;
     `key` and `unit` of the places are ``x`` and s, or ``samples`` and games."""
     # nothing has ended yet after the first move of a long game

@@ -5,8 +5,6 @@ dead end both games are the same, so one set of games tells both: a game is lost
 end at all.
 """
 
-from typing import Any
-
 import numpy as np
 
 from learned_mapping.mmap.agent.config import LONG
@@ -15,20 +13,19 @@ from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.play import Game
 from learned_mapping.programs.program import Program
 from learned_mapping_companion import results, table
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Artifact, Quick, Run, Runs
+from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.display import Html, listing
 from learned_mapping_companion.mmap import runs
 from learned_mapping_companion.mmap.runs import load
 from learned_mapping_companion.mmap.speedup import AGENT_SECONDS
-from learned_mapping_companion.mmap.table2 import workloads
+from learned_mapping_companion.mmap.table2 import TABLE2, WORKLOADS
 from learned_mapping_companion.records import read_record
-from learned_mapping_companion.table import Record, Row, row
+from learned_mapping_companion.table import Record, Records, Rows, row
 
-FIG1_GAMES = {"quick": 1500, "full": 30_000, "paper": 300_000}
-BOUND_SECONDS = {"quick": 20.0, "full": 120.0, "paper": 3600.0}
-"""Wall-clock limit of branch and bound, per program."""
-QUICK_PROGRAMS = ("mlperf_dlrm_batch_8192", "rnn_2", "alexnet_train_batch_32")
-RANDOM_GAMES = {"quick": 40, "full": 400, "paper": 4000}
+FIG1_GAMES = 30_000
+BOUND_SECONDS = 120.0  # Wall-clock limit of branch and bound, per program.
+RANDOM_GAMES = 400
 TRAINED, TRAINED_SEEDS = "mlperf_dlrm_batch_8192", 3
 """The program, and seeds, of trainings with and without Drop-backup: random play meets most dead
 ends there."""
@@ -42,18 +39,15 @@ def workload(name: str) -> Program:
 
 def proven() -> dict[str, float]:
     """Program -> a return that no game exceeds, of the stored ``mmap.bound``."""
-    rows = results.select(results.load("mmap.bound"), method="bound", metric="return")
-    return {entry["instance"]: entry["value"] for entry in rows}
+    rows = results.load("mmap.bound")["rows"]
+    return table.values_of(rows, "instance", method="bound", metric="return")
 
 
 def levels() -> dict[str, dict[str, float]]:
     """Program of a stored training -> returns of tuned rule, best evolution and bound."""
     table2, by_program = results.load("mmap.table2"), {}
     for name in {record["program"] for record in runs.trainings()}:
-        known = {
-            entry["method"]: entry["value"]
-            for entry in results.select(table2, instance=name, metric="return")
-        }
+        known = table.values_of(table2["rows"], "method", instance=name, metric="return")
         best = max(
             (method for method in known if method.startswith("evolution")), key=known.__getitem__
         )
@@ -65,25 +59,16 @@ def levels() -> dict[str, dict[str, float]]:
 
 def long_programs() -> list[str]:
     """The programs that the agent plays in windows."""
-    return [item.name for item in runs.manifest().items if item.facts["buffers"] >= LONG]
+    return [item.name for item in compiled.manifest().items if item.facts["buffers"] >= LONG]
 
 
 def programs_table() -> Html:
     """The four programs of Table 2: sizes, the fast memory, and milliseconds that it can save."""
     head = ["", "buffers", "instructions", "alias groups", "fast MiB", "in HBM, ms", "to save, ms"]
     rows = []
-    for name, p in ((name, workload(name)) for name in workloads("full")):
-        times = p.slow_s.sum() * 1e3, p.possible_saving_s * 1e3
-        rows.append(
-            (
-                name,
-                p.num_buffers,
-                p.num_instructions,
-                p.num_alias_groups,
-                p.fast_bytes / 2**20,
-                *times,
-            )
-        )
+    for name, p in ((name, workload(name)) for name in WORKLOADS):
+        counts = (p.num_buffers, p.num_instructions, p.num_alias_groups, p.fast_bytes / 2**20)
+        rows.append((name, *counts, p.slow_s.sum() * 1e3, p.possible_saving_s * 1e3))
     return listing("The four programs", head, rows)
 
 
@@ -94,7 +79,7 @@ def stored_mapping(artifact_id: str) -> tuple[Program, Mapping]:
     return program, make_mapping(program, **holder["mapping"])
 
 
-def run_bound(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+def run_bound(method: str, instance: str, config: Record, seed: int) -> Record:
     """A proven upper bound on a program's return: ``bound-lp`` by linear, ``bound`` by integer
     programming."""
     program = workload(instance)
@@ -109,64 +94,71 @@ def run_bound(method: str, instance: str, config: dict[str, Any], seed: int) -> 
     }
 
 
-def plan_bound(profile: str, seeds: int) -> list[Run]:
+def plan_bound(seeds: int) -> Runs:
     """Two bounds per program; the methods' returns are those of `mmap.table2`."""
-    config = {"bound-lp": {}, "bound": {"seconds": BOUND_SECONDS[profile]}}
+    config = {"bound-lp": {}, "bound": {"seconds": BOUND_SECONDS}}
     return [
         Run("mmap.bound", method, name, config[method] | {"program": runs.program_digest(name)})
-        for name in workloads(profile)
+        for name in WORKLOADS
         for method in config
     ]
 
 
-def assemble_bound(profile: str, records: list[Record]) -> Record:
+def assemble_bound(records: Records, table2: Record) -> Rows:
     """The bounds, and how many percent of the tighter one every method of `mmap.table2` stays below
     it."""
-    table2 = results.load("mmap.table2", profile)
-    entries: list[Row] = []
     bounds: dict[str, float] = {}
     for record in records:
         key, result = (record["instance"], record["method"]), record["result"]
         extra = {name: result[name] for name in ("exact", "variables", "constraints")}
-        entries.append(
-            row(*key, "return", result["return"], n=1, program=record["config"]["program"], **extra)
+        yield row(
+            *key, "return", result["return"], n=1, program=record["config"]["program"], **extra
         )
-        entries.append(row(*key, "seconds", result["seconds"], n=1))
+        yield row(*key, "seconds", result["seconds"], n=1)
         if record["method"] == "bound":
             bounds[record["instance"]] = result["return"]
     for entry in results.select(table2, metric="return"):
         bound = bounds.get(entry["instance"], 0.0)
         if bound > 0 and entry["method"] != "xla":  # which does not follow the game's rules
             gap = [100.0 * (1.0 - entry[end] / bound) for end in ("value", "high", "low")]
-            entries.append(
-                table.interval_row(
-                    entry["instance"], entry["method"], "gap_percent", gap, n=entry["n"]
-                )
+            yield table.interval_row(
+                entry["instance"], entry["method"], "gap_percent", gap, n=entry["n"]
             )
-    return table.from_part(table2, entries + runs.learned(table2))
+    yield from runs.learned(table2)
 
 
-def plan_fig1(profile: str, seeds: int) -> list[Run]:
+BOUND = Artifact(
+    "mmap.bound",
+    assemble_bound,
+    plan_bound,
+    Quick(instances=TABLE2.quick.instances, config={"seconds": 20.0}),
+    {"seconds": 30},
+)
+
+
+def plan_fig1(seeds: int) -> Runs:
     """One long search, counted in games so that it can be repeated exactly."""
-    config = {"samples": FIG1_GAMES[profile], "keep": True}
+    config = {"samples": FIG1_GAMES, "keep": True}
     return [runs.plan_run("edit-search", "alexnet_train_batch_32", config)]
 
 
-def assemble_fig1(profile: str, records: list[Record]) -> Record:
+def assemble_fig1(records: Records) -> Rows:
     """The return, in a row that carries the mapping itself, and the speedup over the compiler's."""
     (record,) = records
     key, result = (record["instance"], record["method"]), record["result"]
     about = {"program": record["config"]["program"], "mapping": result["mapping"]}
     compiler = runs.compiler_record(*load(record["instance"]))
     speedup = compiler["costs"]["latency_s"] / result["costs"]["latency_s"]
-    rows = [
-        row(*key, "return", result["costs"]["return"], n=1, **about),
-        row(*key, "speedup", speedup, n=1),
-    ]
-    return table.assembled(rows) | runs.counted(records)
+    yield row(*key, "return", runs.return_of(record), n=1, **about)
+    yield row(*key, "speedup", speedup, n=1)
 
 
-def run_random(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+FIG1 = Artifact(
+    "mmap.fig1", assemble_fig1, plan_fig1, Quick(config={"samples": 1500}), {"samples": 10}
+)
+
+
+def run_random(method: str, instance: str, config: Record, seed: int) -> Record:
     """Games of random legal moves with Drop-backup: the return and the dead ends of each."""
     program, _ = load(instance)
     game, rng = Game(program), np.random.default_rng(seed)
@@ -179,41 +171,26 @@ def run_random(method: str, instance: str, config: dict[str, Any], seed: int) ->
     return {"returns": values, "dead_ends": dead_ends}
 
 
-def plan_dropbackup(profile: str, seeds: int) -> list[Run]:
+def plan_dropbackup(seeds: int) -> Runs:
     """Random play where there are alias groups; on `TRAINED` the agent with Drop-backup and
     without."""
-    items = sorted(runs.manifest().items, key=lambda item: (item.facts["buffers"], item.name))
+    items = sorted(compiled.manifest().items, key=lambda item: (item.facts["buffers"], item.name))
     aliased = [item.name for item in items if item.facts["alias_groups"]]
-    names = QUICK_PROGRAMS if profile == "quick" else aliased
-    planned = [
-        Run(
-            "mmap.random",
-            "random",
-            name,
-            {"games": RANDOM_GAMES[profile], "program": runs.program_digest(name)},
-        )
-        for name in names
-    ]
-    if profile in AGENT_SECONDS:
-        seconds = AGENT_SECONDS[profile]
-        for seed in range(min(seeds, TRAINED_SEEDS)):
-            planned.append(runs.plan_one_round(TRAINED, seconds, seed))
-            planned.append(runs.plan_run(ARMS[1], TRAINED, {"seconds": seconds}, seed))
-    return planned
+    for name in aliased:
+        config = {"games": RANDOM_GAMES, "program": runs.program_digest(name)}
+        yield Run("mmap.random", "random", name, config)
+    for seed in range(min(seeds, TRAINED_SEEDS)):
+        yield runs.plan_one_round(TRAINED, AGENT_SECONDS, seed)
+        yield runs.plan_run(ARMS[1], TRAINED, {"seconds": AGENT_SECONDS}, seed)
 
 
-def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
+def assemble_dropbackup(records: Records) -> Rows:
     """Per game: ``dead_ends``, ``mean_return`` and ``lost`` (share of games) of random play with
     Drop-backup (``random``) and without (``random-no-backup``); where there are dead ends, what
     `trained_rows` tells of the agent: of the trainings with Drop-backup and without, or else of
     that of `mmap.table3`."""
-    entries: list[Row] = []
-    trained = [record for record in records if record["method"] in ARMS]
-    groups = {
-        key: [candidate["result"] for candidate in group]
-        for key, group in table.grouped(trained).items()
-    }
-    for record in (candidate for candidate in records if candidate["method"] not in ARMS):
+    trained = table.grouped([record for record in records if record["method"] in ARMS])
+    for record in [record for record in records if record["method"] not in ARMS]:
         values = np.array(record["result"]["returns"])
         dead_ends = np.array(record["result"]["dead_ends"], float)
         lost, extra = dead_ends > 0, {"program": record["config"]["program"]}
@@ -223,32 +200,35 @@ def assemble_dropbackup(profile: str, records: list[Record]) -> Record:
             ("random-no-backup", "lost"): lost.astype(float),
             ("random-no-backup", "mean_return"): np.where(lost, 0.0, values),
         }
-        entries += [
-            table.mean_row(record["instance"], *key, column, **extra)
-            for key, column in columns.items()
-        ]
-        if lost.any() and profile != "quick" and (record["instance"], "muzero") not in groups:
-            run = runs.plan_run("muzero", record["instance"], {"seconds": AGENT_SECONDS["full"]})
+        for key, column in columns.items():
+            yield table.mean_row(record["instance"], *key, column, **extra)
+        if lost.any() and trained and (record["instance"], "muzero") not in trained:
+            run = runs.plan_run("muzero", record["instance"], {"seconds": AGENT_SECONDS})
             if (stored := read_record(results.runs_path("mmap.table3", "full"), run)) is not None:
-                entries += trained_rows(record["instance"], "muzero", [stored["result"]])
-    for key, group in groups.items():
-        entries += trained_rows(*key, group)
-    return table.assembled(entries) | runs.counted(trained)
+                yield from trained_rows(record["instance"], "muzero", [stored["result"]])
+    for key, group in trained.items():
+        yield from trained_rows(*key, [record["result"] for record in group])
 
 
-def trained_rows(instance: str, method: str, outcomes: list[Record]) -> list[Row]:
+DROPBACKUP = Artifact(
+    "mmap.dropbackup",
+    assemble_dropbackup,
+    plan_dropbackup,
+    Quick(("random",), (TRAINED, "rnn_2", "alexnet_train_batch_32"), config={"games": 40}),
+    {"games": 10, "seconds": 288},
+)
+
+
+def trained_rows(instance: str, method: str, outcomes: Records) -> Rows:
     """Rows of trainings of an agent: ``dead_ends`` and ``mean_return`` of a game in the last tenth
     (of rounds: of the last games of the best one), with the curve of the first training,
     ``dead_ends_first`` of the first tenth, and the best ``return``; how much they have learned."""
-    entries: list[Row] = runs.learning_rows(instance, method, outcomes)
-    entries.append(
-        table.summary_row(
-            instance, method, "return", [result["costs"]["return"] for result in outcomes]
-        )
-    )
+    yield from runs.learning_rows(instance, method, outcomes)
+    returns = [result["costs"]["return"] for result in outcomes]
+    yield table.summary_row(instance, method, "return", returns)
     logs = [[point for point in result["log"] if point["hot"] is not None] for result in outcomes]
     if not all(logs):
-        return entries
+        return
     for metric, column in {"dead_ends": "dead_ends", "mean_return": "hot"}.items():
         tenths = [(log, -(-len(log) // 10)) for log in logs]
         last = [float(np.mean([point[column] for point in log[-n:]])) for log, n in tenths]
@@ -257,14 +237,10 @@ def trained_rows(instance: str, method: str, outcomes: list[Record]) -> list[Row
                 r["recent_return"] if r.get("rounds", 1) > 1 else mean
                 for r, mean in zip(outcomes, last)
             ]
-        curve = {
-            "x": [p["games"] for p in logs[0]],
-            "y": [p[column] for p in logs[0]],
-            "x_unit": "games",
-        }
+        x, y = zip(*((p["games"], p[column]) for p in logs[0]))
+        curve = {"x": list(x), "y": list(y), "x_unit": "games"}
         summary = table.summary_row(instance, method, metric, last, curve=curve)
-        entries.append(summary | {"values": last})
+        yield summary | {"values": last}
         if metric == "dead_ends":
             first = [float(np.mean([point[column] for point in log[:n]])) for log, n in tenths]
-            entries.append(table.summary_row(instance, method, "dead_ends_first", first))
-    return entries
+            yield table.summary_row(instance, method, "dead_ends_first", first)

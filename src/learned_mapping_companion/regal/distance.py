@@ -6,9 +6,6 @@ whose kind no network has seen any. `outside_graphs` of ``data/builders`` makes 
 documented formats, on which nothing was chosen.
 """
 
-from collections.abc import Iterator
-from typing import Any
-
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -17,8 +14,9 @@ from learned_mapping.hardware.devices import Devices
 from learned_mapping.regal.agent.policy import REINFORCED, SERVES
 from learned_mapping.regal.methods import EVALUATIONS, solve
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Artifact, Quick, Run, Runs
 from learned_mapping_companion.datasets.registry import builder
+from learned_mapping_companion.regal.gaps import mean_costs, outcomes
 from learned_mapping_companion.regal.graphs import graph_of, members
 from learned_mapping_companion.regal.methods import (
     asked,
@@ -28,8 +26,7 @@ from learned_mapping_companion.regal.methods import (
     updates_rows,
 )
 from learned_mapping_companion.regal.runs import outcome
-from learned_mapping_companion.regal.tables import mean_costs, outcomes
-from learned_mapping_companion.table import Record, Row, assembled, gap_row, row
+from learned_mapping_companion.table import Record, Records, Rows, by, gap_row, row, sweep
 
 METHODS = ("brkga", "spectral-law", "regal", "regal-imitation")
 MORE_DEVICES = 4
@@ -50,14 +47,13 @@ DISTANCES: dict[str, dict[str, str]] = {
 }
 """Distance, from near to far -> dataset of the network -> set of graphs. All synthetic families are
 trained on."""
-GRAPHS = {"quick": 2, "full": 8, "paper": 8}  # Of each set, from the first on.
-EVALUATIONS_OF = {"quick": 1_000, "full": EVALUATIONS, "paper": EVALUATIONS}
-SEEDS = {"quick": 1, "full": 3, "paper": 5}  # Of the search, at most.
+GRAPHS = 8  # Of each set, from the first on.
+SEEDS = 3  # Of the search, at most.
 # Where BRKGA comes this close to what no schedule can beat nothing can be gained, as in training.
 ROOM = 1.002
 
 
-def plan_distance(profile: str, seeds: int) -> list[Run]:
+def plan_distance(seeds: int) -> Runs:
     """A run per set, number of devices, method, network and seed; BRKGA's serves all networks of a
     set."""
     runs: dict[str, Run] = {}
@@ -65,15 +61,15 @@ def plan_distance(profile: str, seeds: int) -> list[Run]:
         for dataset, name in sets.items():
             config = {
                 "set": name,
-                "members": list(members(name)[: GRAPHS[profile]]),
+                "members": list(members(name)[:GRAPHS]),
                 "objective": "runtime",
                 "devices": _devices(distance),
                 "transfers": "rendezvous",
-                "evaluations": EVALUATIONS_OF[profile],
+                "evaluations": EVALUATIONS,
             }
             for method in METHODS:
                 for more in brought(method, dataset):
-                    for seed in range(min(seeds, SEEDS[profile])):
+                    for seed in range(min(seeds, SEEDS)):
                         run = Run(
                             "regal.distance", method, _instance(distance, name), config | more, seed
                         )
@@ -89,7 +85,7 @@ def _instance(distance: str, name: str) -> str:
     return f"{name}-{_devices(distance)}-devices"
 
 
-def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
+def schedule_set(method: str, instance: str, config: Record, seed: int) -> Record:
     """Runs `method`, with ``config["network"]`` where it asks one, on each member of a set.
 
     Returns:
@@ -99,7 +95,7 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
     """
     method = asked(method, config)
     machine = Devices(devices=config["devices"], transfers=config["transfers"])
-    outcomes_of: dict[str, Any] = {}
+    outcomes_of: Record = {}
     try:
         for member in config["members"]:
             problem = Instance(graph_of(config["set"], member), machine, config["objective"])
@@ -115,7 +111,7 @@ def schedule_set(method: str, instance: str, config: dict[str, Any], seed: int) 
     return {"graphs": outcomes_of, "refused": ""}
 
 
-def assemble_distance(profile: str, records: list[Record]) -> Record:
+def assemble_distance(records: Records) -> Rows:
     """Rows by distance and network, named ``network's dataset/distance``, over the graphs that
     leave BRKGA room.
 
@@ -124,16 +120,20 @@ def assemble_distance(profile: str, records: list[Record]) -> Record:
     methods found: geometric means, with intervals over the graphs. ``refused`` where a method takes
     no such instance.
     """
-    entries: list[Row] = []
     for distance, sets in DISTANCES.items():
         for dataset, name in sets.items():
-            mine = [
-                r
-                for r in records
-                if r["instance"] == _instance(distance, name) and _serves(r, dataset)
-            ]
-            entries += _rows(f"{dataset}/{distance}", mine)
-    return assembled(entries + updates_rows(records), valid=outcomes(records).valid)
+            mine = by(records, "instance").get(_instance(distance, name), ())
+            mine = [record for record in mine if _serves(record, dataset)]
+            yield from _rows(f"{dataset}/{distance}", mine)
+    yield from updates_rows(records)
+
+
+NEAR_AND_FAR = Artifact(
+    "regal.distance",
+    assemble_distance,
+    plan_distance,
+    Quick(seeds=1, networks=1, config={"members": 2, "evaluations": 1_000}),
+)
 
 
 def _serves(record: Record, dataset: str) -> bool:
@@ -142,7 +142,7 @@ def _serves(record: Record, dataset: str) -> bool:
     return network is None or network.rpartition("-")[0] == dataset
 
 
-def _rows(instance: str, records: list[Record]) -> Iterator[Row]:
+def _rows(instance: str, records: Records) -> Rows:
     table = outcomes(records)
     mean, facts = mean_costs(table), table.drop_duplicates("graph", keep="last").set_index("graph")
     refused = {r["method"]: r["result"]["refused"] for r in records if r["result"]["refused"]}
@@ -173,24 +173,14 @@ OUTSIDE = {
 """Objective -> what is run, each with the network that serves it."""
 
 
-def plan_outside(profile: str, seeds: int) -> list[Run]:
+def plan_outside(seeds: int) -> Runs:
     """A run per objective, method and seed; of the paper's learner with the network that serves the
     objective."""
-    runs, evaluations = [], 500 if profile == "quick" else EVALUATIONS
     for objective, methods in OUTSIDE.items():
         for method in methods:
             more = network_named(method, SERVES[objective]) if method in REINFORCED else {}
-            for seed in range(1 if profile == "quick" else seeds):
-                runs.append(
-                    Run(
-                        "regal.outside",
-                        method,
-                        objective,
-                        {"evaluations": evaluations, **more},
-                        seed,
-                    )
-                )
-    return runs
+            config = {"evaluations": EVALUATIONS, **more}
+            yield from sweep("regal.outside", [method], [objective], config, seeds)
 
 
 def schedule_outside(method: str, instance: str, config: Record, seed: int) -> Record:
@@ -209,34 +199,30 @@ def schedule_outside(method: str, instance: str, config: Record, seed: int) -> R
     return {"graphs": outcomes_of}
 
 
-def assemble_outside(profile: str, records: list[Record]) -> Record:
+def assemble_outside(records: Records) -> Rows:
     """``improvement_percent`` of cost over BRKGA's, geometric means over graphs and seeds, with
     intervals over graphs: of all graphs, of connected ones and of those in parts; and graph by
     graph ``graph_improvement_percent``."""
-    table, entries = outcomes(records), []
+    table = outcomes(records)
     for objective, here in table.groupby("instance", sort=False):
         mean, whole = mean_costs(here), here.drop_duplicates("graph").set_index("graph").connected
         for method in mean.columns.drop("brkga"):
-            ratios, runs = (
-                mean[method] / mean.brkga,
-                here[here.method == method].groupby("graph").size(),
-            )
-            for name, mine in (
-                ("all", ratios),
-                ("connected", ratios[whole]),
-                ("parts", ratios[~whole]),
-            ):
-                about = {"below": True, "graphs": len(mine), "seeds": int(runs.iloc[0])}
-                entries.append(
-                    gap_row(f"{objective}/{name}", method, "improvement_percent", mine, **about)
-                )
+            ratios = mean[method] / mean.brkga
+            seeds = int(here[here.method == method].groupby("graph").size().iloc[0])
+            parts = {"all": ratios, "connected": ratios[whole], "parts": ratios[~whole]}
+            for name, mine in parts.items():
+                about = {"below": True, "graphs": len(mine), "seeds": seeds}
+                yield gap_row(f"{objective}/{name}", method, "improvement_percent", mine, **about)
             for graph, ratio in ratios.items():
-                entries.append(
-                    row(
-                        f"{objective}/{graph}",
-                        method,
-                        "graph_improvement_percent",
-                        100 * (1 - ratio),
-                    )
+                yield row(
+                    f"{objective}/{graph}",
+                    method,
+                    "graph_improvement_percent",
+                    100 * (1 - ratio),
                 )
-    return assembled(entries + updates_rows(records), valid=table.valid)
+    yield from updates_rows(records)
+
+
+OTHER_MAKERS = Artifact(
+    "regal.outside", assemble_outside, plan_outside, Quick(seeds=1, config={"evaluations": 500})
+)

@@ -14,16 +14,16 @@ from learned_mapping.regal.agent.written import rule_bins, uniform_bins
 from learned_mapping.regal.methods import floor
 from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.random_numbers import stream
-from learned_mapping_companion.artifact import Run
+from learned_mapping_companion.artifact import Artifact, Quick, Runs
 from learned_mapping_companion.regal.graphs import DATASETS, graph_names, load_graph
 from learned_mapping_companion.regal.methods import brought
-from learned_mapping_companion.table import Record, Row, assembled, gap_row, row
+from learned_mapping_companion.table import Record, Records, Rows, by, gap_row, row, sweep
 
 LAWS = ("order", "devices", "both", "learned")
 LEARNED = {"runtime": "regal", "memory": "regal-cloned"}
 """Objective -> the learner whose laws, drawn once, are ``learned``."""
-EVALUATIONS = {"quick": (500, 1060)} | dict.fromkeys(("full", "paper"), (500, 1060, 2020, 5000))
-GRAPHS = {"quick": 3, "full": 16, "paper": 16}
+EVALUATIONS = (500, 1060, 2020, 5000)
+QUICK = Quick(config={"graphs": 3, "evaluations": 2})
 DRAWS = 16
 """Laws that say nothing, of a graph, length and stream."""
 STREAMS = 3
@@ -32,22 +32,23 @@ ROOM = 1.02
 nothing to gain."""
 
 
-def plan_effect(profile: str, seeds: int) -> list[Run]:
-    runs = []
-    for dataset, (kind, objective) in DATASETS.items():
-        config = {
-            "kind": kind,
-            "split": "test",
-            "objective": objective,
-            "evaluations": list(EVALUATIONS[profile]),
-        }
-        config["graphs"] = list(graph_names(kind)[: GRAPHS[profile]])
+def config_of(dataset: str) -> Record:
+    """The graphs of a run, and its lengths."""
+    kind, objective = DATASETS[dataset]
+    return {
+        "kind": kind,
+        "split": "test",
+        "objective": objective,
+        "evaluations": list(EVALUATIONS),
+        "graphs": list(graph_names(kind)),
+    }
+
+
+def plan_effect(seeds: int) -> Runs:
+    for dataset, (_, objective) in DATASETS.items():
         for more in brought(LEARNED[objective], dataset)[:1]:
-            runs += [
-                Run("regal.effect", LEARNED[objective], dataset, config | more, seed)
-                for seed in range(STREAMS)
-            ]
-    return runs
+            config = config_of(dataset) | more
+            yield from sweep("regal.effect", [LEARNED[objective]], [dataset], config, STREAMS)
 
 
 def effect(method: str, instance: str, config: Record, seed: int) -> Record:
@@ -93,25 +94,22 @@ def effect(method: str, instance: str, config: Record, seed: int) -> Record:
     return {"graphs": effects}
 
 
-def assemble_effect(profile: str, records: list[Record]) -> Record:
+def assemble_effect(records: Records) -> Rows:
     """Rows by dataset, law and ``evaluations``: ``effect_percent``, the cost over uniform mutants',
     a geometric mean over the graphs that leave room and the streams; and ``noise_percent`` of laws
     that say nothing."""
-    entries: list[Row] = []
-    for dataset in DATASETS:
-        runs = [r["result"]["graphs"] for r in records if r["instance"] == dataset]
-        roomy = [
-            name
-            for name in (runs[0] if runs else ())
-            if all(one_run[name]["room"] for one_run in runs)
-        ]
-        for k, evaluations in enumerate(EVALUATIONS[profile] if roomy else ()):
+    for dataset, here in by(records, "instance").items():
+        runs = [r["result"]["graphs"] for r in here]
+        roomy = [name for name in runs[0] if all(one_run[name]["room"] for one_run in runs)]
+        for k, evaluations in enumerate(here[0]["config"]["evaluations"] if roomy else ()):
             more = {"evaluations": evaluations, "graphs": len(roomy)}
             for law in LAWS:
                 ratios = {
                     name: [one_run[name]["costs"][law][k] for one_run in runs] for name in roomy
                 }
-                entries.append(gap_row(dataset, law, "effect_percent", ratios, **more))
+                yield gap_row(dataset, law, "effect_percent", ratios, **more)
             variance = np.mean([one_run[name]["noise"][k] for one_run in runs for name in roomy])
-            entries.append(row(dataset, "noise", "noise_percent", 100 * np.sqrt(variance), **more))
-    return assembled(entries)
+            yield row(dataset, "noise", "noise_percent", 100 * np.sqrt(variance), **more)
+
+
+EFFECT = Artifact("regal.effect", assemble_effect, plan_effect, QUICK)

@@ -3,7 +3,6 @@
 import functools
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from learned_mapping.programs.formats import read_graph
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
+from learned_mapping_companion.artifact import Record
 from learned_mapping_companion.datasets.registry import SETS, stored_manifest
 
 DATASETS = {
@@ -105,7 +105,7 @@ def best_path(kind: str, objective: str, split: str = "test") -> Path:
     return data_folder() / "regal" / "best" / f"{name}.json.gz"
 
 
-def best_entries(kind: str, objective: str, split: str = "test") -> dict[str, dict[str, Any]]:
+def best_entries(kind: str, objective: str, split: str = "test") -> dict[str, Record]:
     """Graph -> ``digest``, ``cost`` and ``bound`` (seconds or bytes), ``method``, ``placement``,
     ``order``."""
     path = best_path(kind, objective, split)
@@ -113,5 +113,5 @@ def best_entries(kind: str, objective: str, split: str = "test") -> dict[str, di
 
 
 @kept_while_unchanged
-def _read(path: Path) -> dict[str, dict[str, Any]]:
+def _read(path: Path) -> dict[str, Record]:
     return read_json(path, BEST_SCHEMA).value["graphs"]

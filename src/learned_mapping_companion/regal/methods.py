@@ -1,8 +1,6 @@
 """The learners of paper 3 in a run: a method's network, how it is used, and how it learned."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import MutantLaw
 from learned_mapping_companion.display import Html, listing
 from learned_mapping_companion.regal.graphs import DATASETS
-from learned_mapping_companion.table import Record, Row, gap_row, row
+from learned_mapping_companion.table import Record, Records, Rows, gap_row, row
 
 LAWS = {name: name for name in ("constant-law", "spectral-law", "priority-law")} | {
     "spectral-local-search": "spectral-law", "spectral-race": "spectral-law",
@@ -34,19 +32,19 @@ CHOSEN = ("regal-imitation", "regal-imitation-local-search")
 NETWORKS = (*REINFORCED, "regal-vector", *CHOSEN)
 """Methods that ask a network, in the order of the tables; what learns by REINFORCE is not run
 without checkpoints."""
-LEARNERS = (*LAWS, *NETWORKS)  # In table 1, in the order of its rows.
-QUICK_LEARNERS = ("spectral-law", "regal", "regal-imitation")
-CLASSICAL = tuple(
-    name
-    for name in METHODS
-    if name not in LEARNED and not name.startswith("spectral") and name not in LAWS
+SHORT_TRAININGS = tuple(
+    f"{model}-{seen}" for seen in ("all", "printed") for model in ("gnn", "mlp", "gas")
 )
+"""Networks that `regal.network` trains for itself, a run each."""
+LEARNERS = ("cut", *LAWS, *NETWORKS)  # In table 1, in the order of its rows.
+CLASSICAL = tuple(name for name in METHODS if name not in LEARNED and name not in ("cut", *LAWS))
 """Methods that learn nothing, and have no laws."""
 COMPARED = (
     "brkga",
     "brkga-tuned",
     "local-search",
     "constant-law",
+    "cut",
     "spectral-law",
     "spectral-local-search",
     "spectral-race",
@@ -70,16 +68,15 @@ DRAWN = (
 )
 """Of these, what the page's figure shows; its table has all."""
 TESTED = (
-    *COMPARED[:8],
+    *COMPARED[:9],
     "regal-untrained",
     "regal-average",
     "regal",
+    "regal-no-skip",
+    "gas",
     "regal-clone",
     "regal-cloned-average",
     "regal-cloned",
-    "regal-longer",
-    "regal-from-cut",
-    "gas",
     "idrs",
     "regal-vector",
     *CHOSEN,
@@ -97,7 +94,7 @@ AGAINST = {
 graph."""
 
 
-def brought(method: str, dataset: str) -> list[dict[str, Any]]:
+def brought(method: str, dataset: str) -> list[Record]:
     """The settings besides seeds and graphs of a run of a method on one of `DATASETS`, once for
     each variety of it: nothing; or a chosen law; or one of the networks of `TRAINING_SEEDS` of this
     dataset, as in the paper, of those that there are."""
@@ -119,7 +116,7 @@ def _path(method: str, network: str) -> Path:
     return network_file(DATASETS[network.rpartition("-")[0]][1], f"{method}:{network}")
 
 
-def network_named(method: str, name: str) -> dict[str, Any]:
+def network_named(method: str, name: str) -> Record:
     """The facts of a network in a run: its name, its digest, and its use where validation graphs
     chose one."""
     path = _path(method, name)
@@ -138,7 +135,7 @@ def asked(method: str, config: Record) -> str:
     return f"{method}:{config['network']}" if "network" in config else method
 
 
-def _networks_of(records: Iterable[Record]) -> dict[tuple[str, str], set[str]]:
+def _networks_of(records: Records) -> dict[tuple[str, str], set[str]]:
     """(instance, method) -> the networks that its runs asked."""
     networks: dict[tuple[str, str], set[str]] = {}
     for record in records:
@@ -148,7 +145,7 @@ def _networks_of(records: Iterable[Record]) -> dict[tuple[str, str], set[str]]:
     return networks
 
 
-def training_seeds(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, int]]:
+def training_seeds(records: Records) -> dict[tuple[str, str], dict[str, int]]:
     """(instance, method) -> what its rows say of how many trainings they are, where the method asks
     a network."""
     return {
@@ -159,38 +156,29 @@ def training_seeds(records: Iterable[Record]) -> dict[tuple[str, str], dict[str,
 def trainings_of(method: str, dataset: str, runs: int) -> list[int] | None:
     """The training behind each of so many runs of a method on a graph, in the order of `brought`;
     None of a method that asks no network."""
+    if method in SHORT_TRAININGS:
+        return list(range(runs))
     count = len(brought(method, dataset)) if method in NETWORKS else 0
     return [run * count // runs for run in range(runs)] if count and runs % count == 0 else None
 
 
-def updates_rows(records: Iterable[Record]) -> list[Row]:
+def updates_rows(records: Records) -> Rows:
     """The updates of the paper's learner: of each instance the least of its networks, by their
     headers."""
-    entries = []
     for (instance, method), networks in _networks_of(records).items():
         if method not in (*CHOSEN, "regal-untrained"):
-            updates = [
-                read_checkpoint(_path(method, name))[1]["updates"] for name in sorted(networks)
-            ]
-            entries.append(
-                row(
-                    instance,
-                    method,
-                    "updates",
-                    min(updates),
-                    n=len(updates),
-                    training_seeds=len(updates),
-                )
-            )
-    return entries
+            paths = [_path(method, name) for name in networks]
+            updates = min(read_checkpoint(path)[1]["updates"] for path in paths)
+            about = {"n": len(paths), "training_seeds": len(paths)}
+            yield row(instance, method, "updates", updates, **about)
 
 
-def training_records(which: str = "reinforce") -> list[Record]:
+def training_records(which: str = "reinforce") -> Records:
     """The records of ``data/training/regal``, by ``dataset`` and ``seed``; none where nothing was
     trained. Raises `InputError` where a record is of another network than the one that is there.
 
-    `which` is ``reinforce``, of the networks of the tables, or ``printed-attributes``, of those
-    that see what the paper names alone.
+    `which` is how the names of their networks begin: ``reinforce``, of those that the tables call
+    ``regal``; or ``plain``, of those without the skip.
     """
     folder, networks = (data_folder() / name / "regal" for name in ("training", "checkpoints"))
     trainings = []
@@ -204,11 +192,10 @@ def training_records(which: str = "reinforce") -> list[Record]:
     return trainings
 
 
-def validation_rows(records: list[Record]) -> list[Row]:
+def validation_rows(records: Records) -> Rows:
     """`regal` over each of `AGAINST` on validation graphs after the training, by dataset:
     ``improvement_percent``, by how much the cost is lower; geometric means over the trainings of a
     dataset, then over its graphs, with an interval over the graphs."""
-    entries = []
     for dataset in DATASETS:
         mine = [
             record["validation"]["log_ratio_to_brkga"]
@@ -220,10 +207,7 @@ def validation_rows(records: list[Record]) -> list[Row]:
                 np.mean([np.subtract(points["regal"], points[other]) for points in mine], axis=0)
             )
             more = {"against": other, "training_seeds": len(mine)}
-            entries.append(
-                gap_row(dataset, "regal", "improvement_percent", ratios, below=True, **more)
-            )
-    return entries
+            yield gap_row(dataset, "regal", "improvement_percent", ratios, below=True, **more)
 
 
 def law_of(instance: Instance, network: str, seed: int) -> MutantLaw:
@@ -231,7 +215,7 @@ def law_of(instance: Instance, network: str, seed: int) -> MutantLaw:
     return imitated_law(instance, np.random.default_rng(seed), network)
 
 
-def trained_table(title: str, records: list[Record]) -> Html:
+def trained_table(title: str, records: Records) -> Html:
     """The trainings of each dataset, and by how many percent their schedules cost less on
     validation graphs than those of uniform mutants, of the network's average law and of random
     weights, with intervals over the graphs."""

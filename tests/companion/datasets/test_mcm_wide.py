@@ -117,8 +117,8 @@ def test_graphs_of_the_papers_kinds_are_what_the_code_makes():
 def test_the_table_of_the_papers_kinds_is_planned():
     """Would catch a plan that leaves a graph or the paper's own credit out, and a ``quick`` that
     opens the set."""
-    runs = learning.plan_cnn_rnn("full", 5)
+    runs = learning.CNN_RNN.runs("full", 5)
     assert {run.instance for run in runs} == set(graphs.names("test", graphs.CNN_RNN))
     assert {"rl", "rl-sample-credit", "random", "sa", "optimum"} <= {run.method for run in runs}
-    quick = {run.instance for run in learning.plan_cnn_rnn("quick", 1)}
+    quick = {run.instance for run in learning.CNN_RNN.runs("quick", 1)}
     assert not quick & set(graphs.names(of=graphs.CNN_RNN))

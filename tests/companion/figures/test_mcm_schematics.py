@@ -36,7 +36,7 @@ def test_the_method_is_that_of_the_configuration(monkeypatch):
         agent_config("full"), rollouts=28, minibatches=7, clip=0.35, mode="sample"
     )
     monkeypatch.setattr(mcm_schematics, "agent_config", lambda profile: changed)
-    result = mcm_schematics.assemble_fig1("full", [])
+    result = mcm_schematics.FIG1.result([])
     assert value(result, "full", "rollouts") == 28 and value(result, "full", "mode") == "sample"
     shown = text_of(schematic("mcm.fig1", result["rows"]))
     assert (
@@ -51,7 +51,7 @@ def test_the_method_is_that_of_the_configuration(monkeypatch):
 def test_the_network_is_the_one_that_learns():
     """Would catch weights of another network, a module that no box counts, and sizes of another
     profile."""
-    result = mcm_schematics.assemble_fig3("full", [])
+    result = mcm_schematics.FIG3.result([])
     for profile in ("full", "paper"):
         parameters = ChipPolicy(agent_config(profile)).new_parameters(np.random.default_rng(1))
         total = sum(array.size for arrays in parameters.values() for array in arrays.values())
@@ -71,7 +71,7 @@ def test_the_workers_are_those_of_the_training(monkeypatch):
     monkeypatch.setattr(pretrain, "FINE_TUNE_SAMPLES", 123)
     monkeypatch.setitem(pretrain.SAMPLES, "full", 4321)
     monkeypatch.setitem(pretrain.SNAPSHOTS, "full", 11)
-    result = mcm_schematics.assemble_fig4("full", [])
+    result = mcm_schematics.FIG4.result([])
     assert value(result, "full", "iterations") == 4321 // value(result, "full", "rollouts")
     shown = text_of(schematic("mcm.fig4", result["rows"]))
     assert (
@@ -81,21 +81,19 @@ def test_the_workers_are_those_of_the_training(monkeypatch):
     assert "11 (200) copies" in shown and "123 a graph" in shown and "4,321 (20,000)" in shown
 
 
-@pytest.mark.parametrize("profile", ["quick", "full", "paper"])
-def test_every_profile_draws_itself(profile):
-    """Would catch a profile whose rows lack what the pictures need, and a picture that differs each
-    time."""
-    for figure in ("fig1", "fig3", "fig4"):
-        rows = getattr(mcm_schematics, f"assemble_{figure}")(profile, [])["rows"]
-        once, again = (svg_text(schematic(f"mcm.{figure}", rows)) for _ in range(2))
+def test_every_figure_draws_itself():
+    """Would catch rows that lack what the pictures need, and a picture that differs each time."""
+    for figure in ("FIG1", "FIG3", "FIG4"):
+        rows = getattr(mcm_schematics, figure).result([])["rows"]
+        once, again = (svg_text(schematic(f"mcm.{figure.lower()}", rows)) for _ in range(2))
         assert once == again
 
 
 def test_the_papers_sizes_are_those_of_its_profile():
     """Where the paper gives a number, the profile `paper` must have it."""
-    for figure in ("fig1", "fig3", "fig4"):
-        result = getattr(mcm_schematics, f"assemble_{figure}")("full", [])
-        for row in reported(f"mcm.{figure}"):
+    for figure in ("FIG1", "FIG3", "FIG4"):
+        result = getattr(mcm_schematics, figure).result([])
+        for row in reported(f"mcm.{figure.lower()}"):
             assert value(result, "paper", row["metric"]) == row["value"], row["metric"]
 
 
@@ -110,7 +108,7 @@ def test_the_shipped_policy_was_trained_so():
     scores = facts["scores"]
     assert len(scores) == pretrain.SNAPSHOTS["full"] + 1
     assert sum("finetune" in row for row in scores) == pretrain.FINALISTS["full"] + 1
-    result = mcm_schematics.assemble_fig4("full", [])
+    result = mcm_schematics.FIG4.result([])
     for name in ("samples", "learning_rate", "entropy"):
         assert value(result, "full", name) == facts[name]
     assert value(result, "full", "iterations") == scores[-1]["iteration"]

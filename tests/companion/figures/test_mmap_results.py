@@ -10,7 +10,7 @@ from learned_mapping_companion import results
 from learned_mapping_companion.figures import mmap_results as figures
 from learned_mapping_companion.figures.charts import method_colour
 from learned_mapping_companion.figures.schematics import schematic
-from learned_mapping_companion.mmap.facts import assemble_fig4
+from learned_mapping_companion.mmap.facts import FIG4
 
 METHODS = ("edit-search", "edit-search-prod")
 
@@ -151,7 +151,7 @@ def test_the_network_is_drawn_from_its_shapes():
 
 def test_the_papers_network_is_drawn_from_its_modules():
     """Would catch a box with a number that is typed, and the light network in its place."""
-    rows = assemble_fig4("full", [])["rows"]
+    rows = FIG4.result([])["rows"]
     total = next(
         r["value"]
         for r in rows

@@ -230,3 +230,21 @@ def test_dots_and_refusals():
         assert [(text.get_text(), text.get_position()[1]) for text in panel.texts] == [
             ("regal refuses", 2.0)
         ]
+
+
+def test_machines_stand_in_the_order_of_the_table():
+    """Catches a method's dots at another machine, and a method that is drawn without rows."""
+    rows = [
+        {
+            "instance": f"{kind}-runtime/{machine}", "method": method, "metric": "over_one_device",
+            "value": value + shift, "low": value + shift - 0.1, "high": value + shift + 0.2,
+        }
+        for kind, shift in (("traced", 0.0), ("synthetic", 0.01))
+        for machine, value in (("free", 0.5), ("70 GB/s", 0.9))
+        for method in ("regal", "brkga")
+    ]  # fmt: skip
+    panels = figures.over_one_device({"rows": rows}).axes
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["free", "70 GB/s"]
+    (brkga, regal) = (container.lines[0].get_data() for container in panels[1].containers)
+    assert brkga[0].tolist() == regal[0].tolist() == pytest.approx([0.51, 0.91])
+    assert (regal[1] - brkga[1]).tolist() == pytest.approx([0.13, 0.13])

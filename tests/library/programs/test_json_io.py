@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from learned_mapping.doors.costgraph import parse_costgraph
 from learned_mapping.errors import InputError
-from learned_mapping.programs.costgraph import parse_costgraph
 from learned_mapping.programs.json_io import (
     HALF,
     Node,

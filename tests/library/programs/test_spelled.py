@@ -9,8 +9,8 @@ from jax import lax
 from learned_mapping_builders import zoo
 from learned_mapping_builders.zoo.examples import array
 
+from learned_mapping.doors.user_function import Example
 from learned_mapping.programs.trace.graph import trace
-from learned_mapping.programs.trace.user_function import Example
 
 X = array(6, 4)
 N = 24

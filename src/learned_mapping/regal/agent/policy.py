@@ -195,7 +195,7 @@ def untrained(instance: Instance, seed: int = 0) -> Policy:
 def _random_weights(seed: int) -> forward.Parameters:
     """Weights whose shapes are those of any graph's network."""
     batch = networks.make_batch([forward.TWO_OPS.without_links()], sequence=1)
-    parameters, _ = random_parameters(batch, np.random.default_rng([seed, 0]), "plain")
+    parameters, _ = random_parameters(batch, np.random.default_rng([seed, 0]))
     return jax.tree.map(np.asarray, parameters)
 
 
@@ -228,6 +228,10 @@ REINFORCED = {
         "its average distribution for every op: what it learned apart from the graph",
     ),
     "regal-untrained": ("", "the same network with random weights"),
+    "regal-no-skip": (
+        "plain",
+        "regal by equation 1 as printed: its heads do not see an op's own attributes",
+    ),
     "regal-cloned": (
         "cloned",
         "regal, begun at weights that have cloned a written rule; for peak memory",
@@ -236,20 +240,6 @@ REINFORCED = {
     "regal-clone": (
         "clone",
         "the cloned rule as it is, before REINFORCE: the control of regal-cloned",
-    ),
-    "regal-longer": (
-        "longer",
-        (
-            "regal after a training of ten times the length; one network, for running time of"
-            " synthetic graphs"
-        ),
-    ),
-    "regal-from-cut": (
-        "from-cut",
-        (
-            "regal, begun at weights that have cloned the spectral cut; for running time of"
-            " synthetic graphs"
-        ),
     ),
     "gas": (
         "gas",

@@ -81,7 +81,7 @@ def test_untrained_is_what_a_training_starts_from():
     """Catches a control with weights that no training ever had."""
     instance = Instance(random_graph(np.random.default_rng(7), "layered", 10))
     config = ReinforceConfig(
-        (Stage(1.0, 180, 4, 1, 20),), 1.0, seed=3, batch_graphs=1, batch_ops=32, model="plain"
+        (Stage(1.0, 180, 4, 1, 20),), 1.0, seed=3, batch_graphs=1, batch_ops=32
     )
     agent = ReinforceAgent([instance], config)
     for module, arrays in policies.untrained(instance, 3).parameters.items():
