@@ -1,5 +1,5 @@
-"""The sets ``compiled`` and ``compiled-fresh``: the sixty workloads of paper 1 and twelve of other
-families, compiled, with the compiler's own mapping beside each."""
+"""The set ``compiled``: the sixty workloads of paper 1, compiled, with the compiler's own mapping
+beside each."""
 
 from pathlib import Path
 from typing import Any
@@ -22,28 +22,24 @@ def manifest() -> Manifest:
     return stored_manifest("compiled")
 
 
-def names(chosen: str = "compiled") -> tuple[str, ...]:
-    """The sixty: names the paper gives first, then by family; or the programs of the other set."""
-    return tuple(item.name for item in stored_manifest(chosen).items)
+def names() -> tuple[str, ...]:
+    """The sixty: names the paper gives first, then by family."""
+    return tuple(entry.name for entry in manifest().items)
 
 
 def item(name: str) -> Item:
-    """What a manifest says of a program of either set; raises `InputError` for an unknown name."""
-    return stored_manifest(_set_of(name)).item(name)
-
-
-def _set_of(name: str) -> str:
-    for chosen in ("compiled", "compiled-fresh"):
-        if SETS[chosen].manifest() is not None and name in names(chosen):
-            return chosen
-    raise InputError(
-        "compiled program", name, "is none of the sixty; `lmap data list --files` names them"
-    )
+    """What the manifest says of a program; raises `InputError` for an unknown name."""
+    if name not in names():
+        raise InputError(
+            "compiled program", name, "is none of the sixty; `lmap data list --files` names them"
+        )
+    return manifest().item(name)
 
 
 def load(name: str) -> tuple[Program, Mapping]:
     """A stored program and the compiler's own mapping; raises `InputError` for an unknown name."""
-    folder = SETS[_set_of(name)].path
+    item(name)  # which has to be there
+    folder = SETS["compiled"].path
     program = read_program(folder / f"{name}.json.gz")
     return program, read_mapping(folder / f"{name}.mapping.json.gz", program)
 
