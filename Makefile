@@ -27,7 +27,7 @@ test-all: $(STAMP)
 	$(BIN)/python -m pytest $(TESTS)
 
 fuzz: $(STAMP)
-	LMAP_FUZZ=50000 $(BIN)/python -m pytest tests/library/test_fuzz.py tests/library/test_hostile_calls.py tests/library/test_hostile_names.py tests/library/programs/test_damaged_models.py
+	LMAP_FUZZ=50000 $(BIN)/python -m pytest tests/library/test_fuzz.py tests/library/test_hostile_calls.py tests/library/test_hostile_names.py tests/library/doors/test_damaged_models.py
 
 book: $(STAMP)
 	$(BIN)/python book/build.py

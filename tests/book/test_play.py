@@ -221,9 +221,9 @@ def test_thirty_races(browser, opened):
         mean = {lane: sum(one["ends"][lane]) / 30 for lane in LANES}
         ahead = sum(a < b for a, b in zip(one["ends"]["regal"], one["ends"]["brkga"]))
         if one["name"] in ("towers side by side", "edges at random"):
-            assert ahead >= 18 and mean["regal"] < mean["brkga"] and mean["fiedler"] < mean["regal"]
+            assert ahead == 30 and mean["regal"] < mean["fiedler"] < mean["brkga"]
         elif one["name"] == "layers, densely joined":
-            assert mean["regal"] > mean["brkga"] and mean["fiedler"] > mean["brkga"]
+            assert 12 <= ahead <= 18 and mean["fiedler"] > mean["brkga"]
         elif one["name"] == "attention blocks":
             assert max(mean.values()) / min(mean.values()) < 1.001
         opened("race", f"graph={at}")

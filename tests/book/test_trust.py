@@ -15,10 +15,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 TESTS = {
     "Graphs, programs, models, machines, solutions, results and checkpoints are": [
         "tests/library/test_fuzz.py::test_whatever_comes_in_is_accepted_or_named",
-        "tests/library/programs/test_damaged_models.py::test_a_damaged_model_is_a_graph_or_one_line",
+        "tests/library/doors/test_damaged_models.py::test_a_damaged_model_is_a_graph_or_one_line",
     ],
     "They are checked whole before anything is done with them, nothing in them": [
-        "tests/library/programs/test_doors.py::test_code_in_an_archive_never_reaches_torch",
+        "tests/library/doors/test_doors.py::test_code_in_an_archive_never_reaches_torch",
         "tests/companion/datasets/test_verify_networks.py::test_",
         "tests/book/test_trust.py::test_nothing_is_unpickled",
     ],
@@ -39,7 +39,7 @@ TESTS = {
         "tests/library/test_cli_trace.py::test_trace_makes_files_that_solve_reads",
     ],
     "So does every command that is given `MODULE:FUNCTION`": [
-        "tests/library/programs/test_doors.py::test_solve_takes_a_function",
+        "tests/library/doors/test_doors.py::test_solve_takes_a_function",
         "tests/library/test_own_method.py::test_a_users_function_is_a_method_in_python_and_on_the_comm",
     ],
     "The module is looked for in the current folder first": [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from learned_mapping.regal.agent.forward import model_of
+from learned_mapping.regal.agent.forward import knows_links, model_of
 from learned_mapping_companion.artifact import find_artifact
 from learned_mapping_companion.regal import links, live, network
 from learned_mapping_companion.regal.methods import SHORT_TRAININGS, trainings_of
@@ -23,7 +23,7 @@ def test_training_graphs_have_something_to_gain_and_differ_from_seed_to_seed(few
     assert len(sizes) == 6 and live.LEAST_OPS <= min(sizes) and max(sizes) <= live.MOST_OPS
 
 
-@pytest.mark.parametrize("method", ["gnn-printed", "mlp-all", "gas-printed"])
+@pytest.mark.parametrize("method", ["gnn-printed", "gnn-links", "mlp-all", "gas-printed"])
 def test_a_network_is_of_the_kind_and_sees_what_its_name_says(few_graphs, method):
     """Catches an arm that is another than it is called: of the printed attributes the weights of
     ours stay 0."""
@@ -31,7 +31,8 @@ def test_a_network_is_of_the_kind_and_sees_what_its_name_says(few_graphs, method
     policy = live.trained_live(0.2, 0, model=model, attributes=seen)
     assert model_of(policy.parameters) == model
     read = np.abs(policy.parameters["node_encoder/mlp_0"]["w"]).sum(axis=1) > 0
-    assert read.all() if seen == "all" else 0 < read.sum() < len(read)
+    assert 0 < read.sum() < len(read) if seen == "printed" else read.all()
+    assert knows_links(policy.parameters) == (seen == "links")
 
 
 def test_every_run_of_the_table_on_networks_is_a_training_and_valid(few_graphs):
@@ -80,10 +81,22 @@ def test_over_one_device_is_a_ratio_of_costs():
         }
         for method, costs in outcomes.items()
     ]
+    trained = {"cost": 1.0, "valid": True, "seconds": 0.0, "fault": "", "floor": 0.0}
+    records.append({
+        "instance": "runtime", "method": "gnn-links", "seed": 0,
+        "config": {"machines": {"70 GB/s": {}}},
+        "result": {
+            "graphs": {
+                "synthetic-runtime/a@70 GB/s": trained,
+                "synthetic-runtime/b@70 GB/s": trained | {"cost": 2.0},
+            }
+        },
+    })  # fmt: skip
     rows = {
         (row["method"], row["metric"], row.get("baseline")): row["value"]
         for row in links.LINKS.result(records)["rows"]
     }
+    assert rows["gnn-links", "over_one_device", None] == pytest.approx((1 * 2 / (2 * 8)) ** 0.5)
     assert rows["regal", "over_one_device", None] == pytest.approx(0.5**0.5)
     assert rows["brkga", "slower_percent", None] == 50.0
     saved = 100 * (1 - (1 * 8 / (2 * 9)) ** 0.5)

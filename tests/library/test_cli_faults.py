@@ -154,7 +154,7 @@ RAW_FAULTS = [
     ("partition", json.dumps(MAPPING).encode(), "schema"),
     ("schedule", json.dumps(PARTITION).encode(), "schema"),
 ]
-COSTGRAPH_FAULTS = [  # more of them in tests/library/programs/test_costgraph.py
+COSTGRAPH_FAULTS = [  # more of them in tests/library/doors/test_costgraph.py
     ("size: 1024", "size: -2", "size"),
     ("compute_cost: 5", "compute_kost: 5", "compute_kost"),
     ("id: 0 compute_cost: 5", "id: 0 control_input: 2", "cycle"),

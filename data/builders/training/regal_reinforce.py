@@ -4,7 +4,7 @@
 
 With ``--start`` the first weights are those of a policy that this trained before, on other graphs,
 or of one that cloned a rule (`regal_clone`). With ``--attributes links`` every training graph has
-one of `LINKS`, and the network sees what a transfer takes.
+one of `live.LINKS`, and the network sees what a transfer takes.
 
 Writes the checkpoint ``NAME-DATA-SEED.npz`` and the record ``NAME-DATA-SEED.json``, NAME by
 `training_name`. The state of the training lies beside them; the same command goes on where an
@@ -14,7 +14,6 @@ interrupted one stopped, to the same bits.
 import argparse
 import hashlib
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.errors import InputError
 from learned_mapping.folders import build_folder
-from learned_mapping.hardware.devices import Devices
 from learned_mapping.learning.loop import Log, resume, train
 from learned_mapping.regal.agent.forward import MODELS, model_of
 from learned_mapping.regal.agent.policy import BINS, Policy, read_policy, untrained, write_policy
@@ -38,10 +36,10 @@ from learned_mapping.regal.agent.reinforce import (
     ReinforceConfig,
 )
 from learned_mapping.regal.agent.rollouts import rollouts
-from learned_mapping.regal.rules.instance import Instance
 from learned_mapping.regal.searches.brkga import brkga
 from learned_mapping.regal.searches.random_numbers import stream
 from learned_mapping_companion.regal.graphs import DATASETS
+from learned_mapping_companion.regal.live import linked
 
 from .command import say, write_record
 from .regal_sets import references, training_graphs, watched_graphs
@@ -122,12 +120,6 @@ class Watch:
         }
 
 
-LINKS = ({"link_bytes_per_s": 450e9, "link_latency_s": 2e-6},) + (
-    {"link_bytes_per_s": 70e9, "link_latency_s": 1e-6},
-)
-"""What training graphs are joined by in turn: links as of NVLink and of a TPU's interconnect."""
-
-
 def training_name(model: str, attributes: str, start: Policy | None, cloned: bool) -> str:
     """The begin of the names of a training's files."""
     if attributes != "all":
@@ -135,14 +127,6 @@ def training_name(model: str, attributes: str, start: Policy | None, cloned: boo
     if model == "gnn" and start is not None and cloned:
         return "cloned"
     return "reinforce" if model == "gnn" else model
-
-
-def linked(instances: list[Instance]) -> list[Instance]:
-    """The same graphs, each with one of `LINKS`."""
-    return [
-        replace(instance, machine=Devices(**LINKS[number % len(LINKS)]))
-        for number, instance in enumerate(instances)
-    ]
 
 
 def main() -> None:

@@ -187,7 +187,7 @@ def improvement_by_limit(result: dict[str, Any]) -> Figure:
     return charts.finish(figure, loc="outside lower center", ncols=3)
 
 
-DEVICES_DRAWN = ("brkga", "local-search", "cut", "spectral-law", "regal")
+DEVICES_DRAWN = ("brkga", "local-search", "cut", "spectral-law", "regal", "gnn-links")
 
 
 def over_one_device(result: dict[str, Any]) -> Figure:
@@ -201,9 +201,10 @@ def over_one_device(result: dict[str, Any]) -> Figure:
     for panel, _, here in panels:
         for turn, name in enumerate(drawn):
             mine = {row["machine"]: row for row in here if row["method"] == name}
-            places = np.arange(len(machines)) + 0.13 * (turn - (len(drawn) - 1) / 2)
-            values = np.array([mine[machine]["value"] for machine in machines])
-            ends = np.array([[mine[m][end] for end in ("low", "high")] for m in machines]).T
+            on = [place for place, machine in enumerate(machines) if machine in mine]
+            places = np.array(on) + 0.13 * (turn - (len(drawn) - 1) / 2)
+            values = np.array([mine[machines[place]]["value"] for place in on])
+            ends = np.array([[mine[machines[p]][end] for p in on] for end in ("low", "high")])
             spread = np.abs(ends - values)
             panel.errorbar(
                 values, places, xerr=spread, fmt="o", markersize=4, linewidth=1.2,

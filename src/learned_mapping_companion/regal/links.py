@@ -3,14 +3,17 @@
 The paper's transfers take no time. Here they take latency and bytes over bandwidth, as of a GPU's
 link and of a TPU's interconnect, both numbers round; devices wait for each other as in the paper.
 The networks were trained for two devices and free links. The same weights serve four and eight
-devices: halves, then halves of halves.
+devices: halves, then halves of halves. Two more, `WITH_LINKS`, are trained in the run, as in
+`regal.network`: one for free links, and one on links, which sees what a transfer takes.
 """
+
+import itertools
 
 import numpy as np
 
 from learned_mapping.regal.methods import EVALUATIONS
 from learned_mapping_companion import statistics
-from learned_mapping_companion.artifact import Artifact, Quick, Runs
+from learned_mapping_companion.artifact import Artifact, Quick, Run, Runs
 from learned_mapping_companion.regal.gaps import (
     config_of,
     costs_of,
@@ -19,13 +22,16 @@ from learned_mapping_companion.regal.gaps import (
     with_trainings,
 )
 from learned_mapping_companion.regal.graphs import DATASETS, graph_names
-from learned_mapping_companion.regal.methods import NETWORKS, trainings_of
-from learned_mapping_companion.table import Records, Rows, row
+from learned_mapping_companion.regal.live import LINKS as LINKED
+from learned_mapping_companion.regal.methods import NETWORKS, WITH_LINKS, trainings_of
+from learned_mapping_companion.regal.network import SECONDS
+from learned_mapping_companion.regal.network import SEEDS as TRAININGS
+from learned_mapping_companion.table import Records, Rows, by, row
 
 MACHINES = {
     "free": {},
-    "450 GB/s": {"link_bytes_per_s": 450e9, "link_latency_s": 2e-6},
-    "70 GB/s": {"link_bytes_per_s": 70e9, "link_latency_s": 1e-6},
+    "450 GB/s": LINKED[0],
+    "70 GB/s": LINKED[1],
     "4 devices": {"devices": 4},
     "8 devices": {"devices": 8},
 }
@@ -41,7 +47,7 @@ METHODS = (
 )
 EVERY = 2  # One fresh graph in so many.
 SEEDS = 2  # Of a search that asks no network; one with each network of a learner.
-BASELINES = ("brkga", "cut", "local-search", "regal")
+BASELINES = ("brkga", "cut", "local-search", "regal", WITH_LINKS[0])
 
 
 def plan_links(seeds: int) -> Runs:
@@ -53,6 +59,17 @@ def plan_links(seeds: int) -> Runs:
             config = config_of(dataset, "runtime", graphs, EVALUATIONS, **machine)
             once = (*NETWORKS, "one-device", "list-scheduler")
             yield from runs_of("regal.schedule", METHODS, dataset, config, SEEDS, once)
+    graphs = [
+        f"{dataset}/{name}"
+        for dataset, (_, objective) in DATASETS.items()
+        if objective == "runtime"
+        for name in graph_names(dataset, "fresh")[::EVERY]
+    ]
+    two = {name: fields for name, fields in MACHINES.items() if "devices" not in fields}
+    config = {"graphs": graphs, "evaluations": EVALUATIONS, "machines": two, "seconds": SECONDS}
+    for method in WITH_LINKS:
+        for seed in range(min(seeds, TRAININGS)):
+            yield Run("regal.network", method, "runtime", config, seed)
 
 
 @with_trainings
@@ -61,11 +78,20 @@ def assemble_links(records: Records) -> Rows:
     ``slower_percent``, of the graphs on which the mean run is slower than one device; and
     ``improvement_percent``, by how much the cost is below a `BASELINES`'. Intervals draw trainings,
     graphs and runs anew."""
-    called = {record["config"]["called"] for record in records}
-    for dataset in dict.fromkeys(record["instance"] for record in records):
+    trained = [record for record in records if "machines" in record["config"]]
+    placed = by((r for r in records if r not in trained), "instance")
+    for dataset, there in placed.items():
+        called = {record["config"]["called"] for record in there}
         for name in [name for name in MACHINES if name in called]:
-            ran = [r for r in records if (r["instance"], r["config"]["called"]) == (dataset, name)]
-            yield from _rows(f"{dataset}/{name}", dataset, costs_of(outcomes(ran)))
+            ran = [record for record in there if record["config"]["called"] == name]
+            costs = costs_of(outcomes(ran))
+            for graph, method in itertools.product(costs["one-device"], WITH_LINKS):
+                key = f"{dataset}/{graph}@{name}"
+                found = [r["result"]["graphs"] for r in trained if r["method"] == method]
+                if found and key in found[0]:
+                    values = [each[key]["cost"] for each in found]
+                    costs.setdefault(method, {})[graph] = values
+            yield from _rows(f"{dataset}/{name}", dataset, costs)
 
 
 LINKS = Artifact(

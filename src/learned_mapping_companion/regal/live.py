@@ -1,10 +1,14 @@
 """A training of REGAL that a reader waits for: half a minute from random weights, on small graphs
 and in short runs."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import jax
 import numpy as np
 
 from learned_mapping.budget import Budget
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 from learned_mapping.regal.agent.policy import Policy
 from learned_mapping.regal.agent.reinforce import ReinforceAgent, ReinforceConfig, Stage
@@ -20,6 +24,11 @@ STAGE = Stage(share=1.0, evaluations=180, rollouts=256, graphs=GRAPHS, ops=MOST_
 ROOM = 1.02
 """A graph on which uniform mutants come this close to what no schedule can beat teaches nothing."""
 EVALUATIONS, SEEDS = 2000, 3
+LINKS = (
+    {"link_bytes_per_s": 450e9, "link_latency_s": 2e-6},
+    {"link_bytes_per_s": 70e9, "link_latency_s": 1e-6},
+)
+"""Links as of NVLink and of a TPU's interconnect: fields of `Devices`."""
 
 
 def training_graphs(seed: int = 0) -> list[Instance]:
@@ -36,11 +45,21 @@ def training_graphs(seed: int = 0) -> list[Instance]:
     return found
 
 
+def linked(instances: Sequence[Instance]) -> list[Instance]:
+    """The same graphs, each with one of `LINKS`, in turn."""
+    return [
+        replace(instance, machine=Devices(**LINKS[number % len(LINKS)]))
+        for number, instance in enumerate(instances)
+    ]
+
+
 def trained_live(seconds: float = 24.0, seed: int = 0, **network: str) -> Policy:
     """REGAL from random weights, trained for so many counted seconds in runs of 180 evaluations;
-    `network` names ``model`` and ``attributes`` of `ReinforceConfig`."""
+    `network` names ``model`` and ``attributes`` of `ReinforceConfig`. With the attributes ``links``
+    the graphs are `linked`."""
     config = ReinforceConfig((STAGE,), seconds=seconds, seed=seed, **network)
-    agent = ReinforceAgent(training_graphs(seed), config)
+    graphs = training_graphs(seed)
+    agent = ReinforceAgent(linked(graphs) if config.attributes == "links" else graphs, config)
     while not agent.done:
         agent.iterate(lambda: False)
     weights = jax.tree.map(np.asarray, agent.parameters)

@@ -36,6 +36,8 @@ SHORT_TRAININGS = tuple(
     f"{model}-{seen}" for seen in ("all", "printed") for model in ("gnn", "mlp", "gas")
 )
 """Networks that `regal.network` trains for itself, a run each."""
+WITH_LINKS = ("gnn-all", "gnn-links")
+"""Those that `regal.links` trains: for free links, and on links drawn in turn."""
 LEARNERS = ("cut", *LAWS, *NETWORKS)  # In table 1, in the order of its rows.
 CLASSICAL = tuple(name for name in METHODS if name not in LEARNED and name not in ("cut", *LAWS))
 """Methods that learn nothing, and have no laws."""
@@ -156,7 +158,7 @@ def training_seeds(records: Records) -> dict[tuple[str, str], dict[str, int]]:
 def trainings_of(method: str, dataset: str, runs: int) -> list[int] | None:
     """The training behind each of so many runs of a method on a graph, in the order of `brought`;
     None of a method that asks no network."""
-    if method in SHORT_TRAININGS:
+    if method in (*SHORT_TRAININGS, *WITH_LINKS):
         return list(range(runs))
     count = len(brought(method, dataset)) if method in NETWORKS else 0
     return [run * count // runs for run in range(runs)] if count and runs % count == 0 else None

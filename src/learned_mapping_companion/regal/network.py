@@ -6,12 +6,14 @@ sees all of our attributes (``-all``), or those alone that the paper names (``-p
 is a training of its own, of as many updates for all, on the graphs of `live`.
 """
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
 import pandas
 
 from learned_mapping.budget import Budget
+from learned_mapping.hardware.devices import Devices
 from learned_mapping.regal.methods import EVALUATIONS
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
@@ -53,24 +55,26 @@ def plan_network(seeds: int) -> list[Run]:
 
 
 def run_network(method: str, instance: str, config: Record, seed: int) -> Record:
-    """Trains the network of ``config["seconds"]``, if any, and lets it lead BRKGA on each graph.
+    """Trains the network of ``config["seconds"]``, if any, and lets it lead BRKGA on each graph, on
+    each of the ``machines`` where there are some.
 
     Returns:
-      Graph name -> what `runs.outcome` says.
+      Graph name, and behind an @ that of the machine -> what `runs.outcome` says.
     """
     policy = None
     if "seconds" in config:
         model, _, seen = method.partition("-")
         policy = trained_live(config["seconds"], seed, model=model, attributes=seen)
     by_graph = {}
-    for name in config["graphs"]:
+    machines = config.get("machines", {"": {}})
+    for name, called in itertools.product(config["graphs"], machines):
         dataset, _, member = name.partition("/")
-        problem = Instance(load_graph(dataset, member, SPLIT))
+        problem = Instance(load_graph(dataset, member, SPLIT), Devices(**machines[called]))
         budget, law = Budget(samples=config["evaluations"]), None
         if policy is not None:
             law = policy.law(problem, np.random.default_rng([seed, 1]))
         found = brkga(problem, np.random.default_rng(seed), budget, law=law)
-        by_graph[name] = outcome(problem, decode(problem, found), 0.0)
+        by_graph[f"{name}@{called}".rstrip("@")] = outcome(problem, decode(problem, found), 0.0)
     return {"graphs": by_graph}
 
 
