@@ -12,7 +12,7 @@ from learned_mapping_companion.artifact import PROFILES, TABLE, find_artifact, r
 from learned_mapping_companion.regal import network
 from learned_mapping_companion.regal import tables as regal
 from learned_mapping_companion.regal.graphs import DATASETS, SYNTHETIC_OPS, graph_names, load_graph
-from learned_mapping_companion.regal.methods import SHORT_TRAININGS
+from learned_mapping_companion.regal.methods import SHORT_TRAININGS, WITH_LINKS
 from learned_mapping_companion.worker import perform
 
 
@@ -79,7 +79,8 @@ def test_plans_ask_for_what_exists(name):
     for profile in PROFILES:
         runs = artifact.runs(profile, 2)
         for run in runs:
-            assert run.method in (*METHODS, *SHORT_TRAININGS, "long-search", "tracing")
+            known = (*METHODS, *SHORT_TRAININGS, *WITH_LINKS, "long-search", "tracing")
+            assert run.method in known
             kind, split = run.config.get("kind", "synthetic"), run.config.get("split", "test")
             for graph in run.config.get("graphs", ()):
                 dataset, _, member = graph.rpartition("/")
