@@ -33,17 +33,16 @@ from learned_mapping.regal.searches.proposals import spectral_law
 from learned_mapping_companion import results
 from learned_mapping_companion.claims import (
     BY,
-    LEARNERS,
     MEANING,
     PAPERS,
     Claim,
     Judged,
-    Measured,
     family_of,
     judge_all,
     rows_of,
     without_learning,
 )
+from learned_mapping_companion.measures import LEARNERS, Measured
 from learned_mapping_companion.mmap.runs import load
 
 MIB = 2**20

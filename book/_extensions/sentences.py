@@ -25,13 +25,8 @@ from docutils.statemachine import StringList
 
 from learned_mapping.programs.json_io import read_yaml
 from learned_mapping_companion import results
-from learned_mapping_companion.claims import (
-    Measure,
-    earned_without_learning,
-    judge_all,
-    learning_adds,
-    measure,
-)
+from learned_mapping_companion.claims import earned_without_learning, judge_all, learning_adds
+from learned_mapping_companion.measures import Measure, measure
 
 PATH = Path(__file__).resolve().parents[1] / "sentences.yml"
 

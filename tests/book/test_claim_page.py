@@ -21,12 +21,12 @@ from learned_mapping_companion.claims import (
     NOT_YET_RUN,
     State,
     answer,
-    counting_rows,
     judge_all,
     read_claims,
     rows_of,
     state_of,
 )
+from learned_mapping_companion.measures import counting_rows
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 SCRIPTS = BOOK / "extra" / "explorables"

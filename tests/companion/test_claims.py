@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from learned_mapping.errors import InputError
-from learned_mapping_companion import claims, results
-from learned_mapping_companion.claims import Claim, Measure, judge, measure, read_claims
+from learned_mapping_companion import claims, measures, results
+from learned_mapping_companion.claims import Claim, judge, read_claims
+from learned_mapping_companion.measures import Measure, measure
 
 NUMBER = re.compile(r"\d+\.?\d*")
 
@@ -318,7 +319,7 @@ def test_every_claim_of_strength_has_a_rival_without_learning_or_a_reason():
         method = "" if judged.claim.measure is None else judged.claim.measure.rows.get("method", "")
         if (
             judged.verdict in (claims.REPRODUCED, claims.SAME_DIRECTION)
-            and method in claims.LEARNERS
+            and method in measures.LEARNERS
         ):
             assert judged.rival is not None or judged.claim.rival == claims.NONE, judged.claim.id
 
@@ -345,7 +346,7 @@ def test_a_mean_over_instances_has_an_interval_over_instances():
 def test_every_claim_about_a_learner_names_it():
     """A paper's number may only be decided by the paper's method; where another decides, the claim
     says who and why."""
-    learners = set(claims.LEARNERS)
+    learners = set(measures.LEARNERS)
     credit = {"rl", "finetune", "zeroshot"}  # their credit per op is ours
     for claim in read_claims():
         if claim.measure is None:

@@ -17,8 +17,9 @@ from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import ComputationGraph
 from learned_mapping.programs.program import Program
 from learned_mapping.programs.trace import dataflow, primitive_costs
-from learned_mapping.programs.trace.dataflow import Dataflow, flatten
+from learned_mapping.programs.trace.dataflow import flatten
 from learned_mapping.programs.trace.graph import trace
+from learned_mapping.programs.trace.operations import Dataflow
 from learned_mapping.programs.trace.schedule import schedule_dataflow
 
 from . import games, pixels, plain, recurrent, residual, tabular, temporal, transformer

@@ -14,8 +14,9 @@ import numpy as np
 
 from learned_mapping.doors.onnx_layouts import LAYOUTS, Given
 from learned_mapping.errors import InputError, shown
-from learned_mapping.programs.trace.dataflow import Dataflow, _Builder, as_input_error
+from learned_mapping.programs.trace.dataflow import _Builder, as_input_error
 from learned_mapping.programs.trace.names import ONNX
+from learned_mapping.programs.trace.operations import Dataflow
 from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE
 
 FEW = 1024  # Elements of an array that may say a shape.

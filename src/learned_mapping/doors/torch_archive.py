@@ -17,7 +17,8 @@ from typing import Any
 from learned_mapping.doors.torch_module import flow_of
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.json_io import MAX_FILE_BYTES, parse_json
-from learned_mapping.programs.trace.dataflow import Dataflow, as_input_error
+from learned_mapping.programs.trace.dataflow import as_input_error
+from learned_mapping.programs.trace.operations import Dataflow
 
 PROGRAM = re.compile(r"([^/]+/)?(models/[^/]+|serialized_exported_program)\.json")
 NAME = re.compile(r"[\w.:+ -]*", re.ASCII)

@@ -17,9 +17,10 @@ import jax.numpy as jnp
 
 from learned_mapping.errors import InputError, shown
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.trace.dataflow import Dataflow, _Builder, as_input_error
+from learned_mapping.programs.trace.dataflow import _Builder, as_input_error
 from learned_mapping.programs.trace.graph import fold_sources, graph_of_dataflow
 from learned_mapping.programs.trace.names import ATEN
+from learned_mapping.programs.trace.operations import Dataflow
 from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES
 
 DECOMPOSED = (

@@ -5,7 +5,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,15 +14,15 @@ from jax.extend import core as jex
 
 from learned_mapping.errors import InputError, is_whole, told
 from learned_mapping.programs.trace.loops import in_blocks, trip_count
+from learned_mapping.programs.trace.operations import Dataflow, Operation, Value
 from learned_mapping.programs.trace.primitive_costs import (
     IN_PLACE_UPDATES,
     MARKS,
-    RULES,
     bytes_read,
     nbytes,
-    primitive_flop,
 )
 from learned_mapping.programs.trace.spelled import SPELLED
+from learned_mapping.programs.trace.work import called, work_of
 
 DEFAULT_UNROLL_LIMIT = 20_000  # Operations that unrolling one loop may make.
 MAX_OPERATIONS = 1_000_000  # Of all loops together, one within another.
@@ -45,76 +44,6 @@ class Cell(NamedTuple):
 Atom = int | Cell | jex.Literal
 """The operand of an equation: a value, a reference, or a scalar that stands in the program's
 text."""
-
-
-class Value(NamedTuple):
-    """A value that one operation makes and others use."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    bytes: int
-
-
-class Operation(NamedTuple):
-    """One primitive."""
-
-    name: str  # Distinct; the scope it was traced in and the primitive.
-    kind: str  # The primitive's name.
-    flop: float
-    inputs: tuple[int, ...]  # Values read, distinct; literals left out.
-    read_bytes: tuple[int, ...]  # Bytes read of each input.
-    outputs: tuple[int, ...]
-    in_place: bool = False
-    """Whether the first output may overwrite the first input, as in a scatter."""
-    update_bytes: int = 0  # Bytes of the update, when it does.
-    effect: bool = False
-    """Whether it is seen outside (a callback, a message, a write into an outer reference): it
-    stays, read or not."""
-
-
-@dataclass(frozen=True)
-class Dataflow:
-    """Operations in an order in which they can run; values are named by their index in `values`."""
-
-    name: str
-    values: list[Value]
-    operations: list[Operation]
-    arguments: list[int]  # One value per leaf of the function's arguments.
-    argument_leaves: list[list[int]]  # The leaves of each positional argument.
-    constants: list[int]  # Arrays the function closes over.
-    outputs: list[int | None]  # One value per leaf of the result, None for a literal.
-    donations: tuple[tuple[tuple[int, ...], tuple[int | None, ...]], ...] = ()
-    """The arguments that each outermost nested `jit` donates, and its results."""
-    unknown: Mapping[str, int] = field(default_factory=dict)
-    """Primitives of unknown cost, and how many operations are of each."""
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The facts that metadata of a graph or a program say beyond sizes: the primitives of
-        unknown cost, if any."""
-        return {"unknown_ops": dict(self.unknown)} if self.unknown else {}
-
-    def arguments_at(self, positions: int | Sequence[int], field: str) -> list[int]:
-        """The leaves of the arguments at one position or several; raises `InputError` where there
-        is no such one."""
-        wanted = (
-            positions
-            if isinstance(positions, Sequence) and not isinstance(positions, str)
-            else [positions]
-        )
-        for p in wanted:
-            if not is_whole(p):
-                raise InputError(
-                    self.name,
-                    field,
-                    f"expected positions of arguments, whole numbers, got {told(p)}",
-                )
-            if not 0 <= p < len(self.argument_leaves):
-                count = len(self.argument_leaves)
-                fault = f"no argument has position {told(p)}: the function takes {count}"
-                raise InputError(self.name, field, fault)
-        return [leaf for p in sorted(set(wanted)) for leaf in self.argument_leaves[p]]
 
 
 def flatten(
@@ -637,61 +566,3 @@ REFERENCES = frozenset(
     "new_ref empty_ref free_ref freeze get swap addupdate accum_grad_in_ref".split()
 )
 """Primitives that make, read and write mutable references."""
-
-
-def held_functions(params: Mapping[str, Any]) -> Iterator[Any]:
-    """The jaxprs among an equation's parameters, open; also those within containers."""
-    for leaf in jax.tree_util.tree_leaves(tuple(params.values())):
-        leaf = leaf.jaxpr if isinstance(leaf, jex.ClosedJaxpr) else leaf
-        if isinstance(leaf, jex.Jaxpr):
-            yield leaf
-
-
-def called(equation: Any) -> Any:
-    """The jaxpr that an equation only calls: among its parameters, with as many operands and
-    results; or None."""
-    if equation.primitive.name in RULES or equation.primitive.name == "pallas_call":
-        return None
-    sizes = len(equation.invars), len(equation.outvars)
-    alike = (
-        held
-        for held in held_functions(equation.params)
-        if (len(held.invars), len(held.outvars)) == sizes
-    )
-    return next(alike, None)
-
-
-def work_of(
-    kind: str, in_avals: Sequence[Any], out_avals: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[float, tuple[str, ...]]:
-    """FLOP of one operation, that of the functions it holds where it has no rule, and what in it is
-    of unknown cost."""
-    functions = () if kind in RULES else tuple(held_functions(params))
-    if kind in ("reduce", "reduce_window"):
-        body = [work_of_equation(eqn) for held in held_functions(params) for eqn in held.eqns]
-        each = max(sum(flop for flop, _ in body), 1.0)
-        unknown = tuple(name for _, names in body for name in names)
-        return each * primitive_flop(kind, in_avals, out_avals, params), unknown
-    if not functions:
-        return primitive_flop(kind, in_avals, out_avals, params), () if kind in RULES else (kind,)
-    grid = getattr(params["grid_mapping"], "grid", ()) if kind == "pallas_call" else ()
-    times = math.prod(size for size in grid if isinstance(size, int))
-    unknown = () if all(isinstance(size, int) for size in grid) else (kind,)
-    total = 0.0
-    for flop, more in (work_of_equation(eqn) for jaxpr in functions for eqn in jaxpr.eqns):
-        total, unknown = total + flop, unknown + more
-    return times * total, unknown
-
-
-def work_of_equation(equation: Any) -> tuple[float, tuple[str, ...]]:
-    """The work of an equation within a function that stays one operation, as `work_of` counts
-    it."""
-    kind, params = equation.primitive.name, equation.params
-    avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
-    flop, unknown = work_of(kind, *avals, params)
-    if kind == "scan":
-        return flop * int(params["length"]), unknown
-    if kind == "while":
-        count, _ = trip_count(equation)
-        return (flop, (*unknown, kind)) if count is None else (flop * count, unknown)
-    return flop, unknown

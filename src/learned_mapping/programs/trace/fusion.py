@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from learned_mapping.programs.trace.dataflow import Dataflow, Operation, largest
+from learned_mapping.programs.trace.dataflow import largest
+from learned_mapping.programs.trace.operations import Dataflow, Operation
 from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE, IN_PLACE_UPDATES
 
 VIEWS = frozenset(

@@ -9,13 +9,8 @@ import numpy as np
 
 from learned_mapping.errors import InputError
 from learned_mapping.programs.graph import MAX_BYTES, ComputationGraph, make_graph, without_ops
-from learned_mapping.programs.trace.dataflow import (
-    DEFAULT_UNROLL_LIMIT,
-    Dataflow,
-    Operation,
-    flatten,
-    largest,
-)
+from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, flatten, largest
+from learned_mapping.programs.trace.operations import Dataflow, Operation
 from learned_mapping.programs.trace.primitive_costs import PARTIAL_READS
 
 PARAMETER_CHAIN = frozenset(

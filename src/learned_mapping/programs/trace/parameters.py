@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.programs.trace.dataflow import Dataflow, Operation
 from learned_mapping.programs.trace.graph import PARAMETER_CHAIN, fold_sources, graph_of_dataflow
+from learned_mapping.programs.trace.operations import Dataflow, Operation
 from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE
 
 PRODUCTS = frozenset(

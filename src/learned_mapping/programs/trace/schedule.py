@@ -41,14 +41,9 @@ from learned_mapping.programs.program import (
     program_of_steps,
     varied_buffers,
 )
-from learned_mapping.programs.trace.dataflow import (
-    DEFAULT_UNROLL_LIMIT,
-    Dataflow,
-    Operation,
-    Value,
-    flatten,
-)
+from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, flatten
 from learned_mapping.programs.trace.fusion import fuse, order_instructions
+from learned_mapping.programs.trace.operations import Dataflow, Operation, Value
 
 ALLOCATION_BYTES = 512  # Granularity of buffer sizes.
 RATES = ("cmem_bytes", "copy_bytes_per_s", "hbm_bytes_per_s", "cmem_bytes_per_s", "peak_flop_per_s")

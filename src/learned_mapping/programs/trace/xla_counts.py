@@ -19,22 +19,17 @@ import jax
 from jax.extend import core as jex
 
 from learned_mapping.errors import InputError
-from learned_mapping.programs.trace.dataflow import (
-    Dataflow,
-    called,
-    closed_jaxpr,
-    flatten,
-    widths,
-    work_of_equation,
-)
+from learned_mapping.programs.trace.dataflow import closed_jaxpr, flatten, widths
 from learned_mapping.programs.trace.loops import trip_count
 from learned_mapping.programs.trace.names import OPERATIONS
+from learned_mapping.programs.trace.operations import Dataflow
 from learned_mapping.programs.trace.primitive_costs import (
     REDUCTIONS,
     SERIES,
     TRANSCENDENTAL,
     WINDOW_REDUCTIONS,
 )
+from learned_mapping.programs.trace.work import called, work_of_equation
 
 Cost = tuple[float, float]
 NOTHING: Cost = (0.0, 0.0)
