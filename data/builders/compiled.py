@@ -1,5 +1,5 @@
-"""The set ``compiled``: the sixty workloads of paper 1, compiled, with the compiler's own mapping
-beside each."""
+"""The sets ``compiled`` and ``compiled-fresh``: the sixty workloads of paper 1 and twelve of other
+families, compiled, with the compiler's own mapping beside each."""
 
 import json
 import tempfile
@@ -25,10 +25,15 @@ from .tpu.hlo_program import HloProgram, hlo_program
 from .tpu.latency_tables import Priceable, Prices, plan
 from .tpu.pricing import price_in_stages
 from .tpu.stays import mapping_of_compiler
-from .workloads import WORKLOADS, function_and_arguments
+from .workloads import FRESH_WORKLOADS, WORKLOADS, function_and_arguments, workload
 
 PRICES = "prices.json.gz"
 MAX_SIGNATURES = 1_000_000
+
+
+def build_fresh(folder: Path, *, progress: Progress | None = None) -> Manifest:
+    """The same of `FRESH_WORKLOADS`."""
+    return build(folder, progress=progress, chosen=FRESH_WORKLOADS, name="compiled-fresh")
 
 
 def build(
@@ -37,6 +42,7 @@ def build(
     progress: Progress | None = None,
     chosen: Iterable[str] = WORKLOADS,
     journal: Path | None = None,
+    name: str = "compiled",
 ) -> Manifest:
     """Compiles the workloads into ``NAME.json.gz`` and ``NAME.mapping.json.gz``.
 
@@ -46,20 +52,20 @@ def build(
     temporary files.
     """
     chosen = list(chosen)
-    stored = data_folder() / SETS["compiled"].folder / PRICES
+    stored = data_folder() / SETS[name].folder / PRICES
     if stored.exists():
         prices = read_prices(stored)
     else:
-        default = Path(tempfile.gettempdir()) / "learned-mapping-prices"
+        default = Path(tempfile.gettempdir()) / f"learned-mapping-prices-{name}"
         prices = price_all(chosen, default if journal is None else Path(journal))
     items, used = Items(folder, len(chosen), progress), {}
-    for name in chosen:
-        compilation, program, planned = _compile(name)
+    for member in chosen:
+        compilation, program, planned = _compile(member)
         mine = {
             item.signature: prices[item.signature] for item in planned if item.signature in prices
         }
         used |= mine
-        store(items, name, compilation, program, mine)
+        store(items, member, compilation, program, mine)
     ordered = {key: dict(sorted(used[key].items())) for key in sorted(used)}
     write_json(folder / PRICES, {"schema": "learned-mapping/prices/1", "prices": ordered})
     facts = {
@@ -67,7 +73,7 @@ def build(
         "prices_sha256": file_sha256(folder / PRICES),
         "signatures": len(used),
     }
-    return Manifest("compiled", SETS["compiled"].about, None, tuple(items), facts)
+    return Manifest(name, SETS[name].about, None, tuple(items), facts)
 
 
 def price_all(chosen: Iterable[str], journal: Path) -> Prices:
@@ -107,21 +113,21 @@ def store(
     """Assembles one program from its prices, and adds it to a set, the compiler's mapping beside
     it."""
     extracted = assemble(compilation, program, prices, name=name)
-    workload = WORKLOADS[name]
+    chosen = workload(name)
     game = replace(
         extracted.program,
         metadata={
             **extracted.program.metadata,
-            "model": workload.model,
-            "options": dict(workload.options),
+            "model": chosen.model,
+            "options": dict(chosen.options),
         },
     )
     mapping = mapping_of_compiler(game, extracted.compiler)
     file, probes = f"{name}.mapping.json.gz", sum(len(v) for v in prices.values())
     write_mapping(items.folder / file, mapping, game)
     about = {
-        "kind": workload.kind,
-        "model": workload.model,
+        "kind": chosen.kind,
+        "model": chosen.model,
         **facts(extracted, game, mapping),
         "probes": probes,
     }

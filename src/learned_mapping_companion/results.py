@@ -193,7 +193,8 @@ def _choice(
 
 DATA = {"mmap": ("compiled",), "mcm": ("mcm-graphs", "mcm-bert"), "regal": ("regal-graphs",)}
 DATA |= {f"mcm.{name}": (f"mcm-{name}",) for name in ("headroom", "fresh", "wide")}
-DATA["mcm.cnn_rnn"] = ("mcm-cnn-rnn",)
+DATA |= {"mcm.cnn_rnn": ("mcm-cnn-rnn",), "mmap.fresh": ("compiled-fresh",)}
+DATA["mmap.unseen"] = ("compiled", "compiled-fresh")
 """Paper, or artifact where it has its own -> the data sets that artifacts are made from."""
 
 

@@ -27,5 +27,6 @@ __getattr__, __dir__ = lazily(
     all_dropped="mapping",
     mapping_of="rules.play",
     toy_program="rules.actions",
+    price_bound="bounds.prices",
     upper_bound="bounds.upper",
 )

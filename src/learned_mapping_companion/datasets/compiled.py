@@ -1,5 +1,5 @@
-"""The set ``compiled``: the sixty workloads of paper 1, compiled, with the compiler's own mapping
-beside each."""
+"""The sets ``compiled`` and ``compiled-fresh``: the sixty workloads of paper 1 and twelve of other
+families, compiled, with the compiler's own mapping beside each."""
 
 from pathlib import Path
 from typing import Any
@@ -22,26 +22,32 @@ def manifest() -> Manifest:
     return stored_manifest("compiled")
 
 
-def names() -> tuple[str, ...]:
-    """The sixty: names the paper gives first, then by family."""
-    return tuple(entry.name for entry in manifest().items)
+def names(chosen: str = "compiled") -> tuple[str, ...]:
+    """The sixty: names the paper gives first, then by family; or the programs of the other set."""
+    return tuple(entry.name for entry in stored_manifest(chosen).items)
 
 
 def item(name: str) -> Item:
-    """What the manifest says of a program; raises `InputError` for an unknown name."""
-    if name not in names():
-        raise InputError(
-            "compiled program", name, "is none of the sixty; `lmap data list --files` names them"
-        )
-    return manifest().item(name)
+    """What a manifest says of a program of either set; raises `InputError` for an unknown name."""
+    return stored_manifest(_set_of(name)).item(name)
 
 
 def load(name: str) -> tuple[Program, Mapping]:
     """A stored program and the compiler's own mapping; raises `InputError` for an unknown name."""
-    item(name)  # which has to be there
-    folder = SETS["compiled"].path
+    folder = SETS[_set_of(name)].path
     program = read_program(folder / f"{name}.json.gz")
     return program, read_mapping(folder / f"{name}.mapping.json.gz", program)
+
+
+def _set_of(name: str) -> str:
+    for chosen in ("compiled", "compiled-fresh"):
+        if name in names(chosen):
+            return chosen
+    raise InputError(
+        "compiled program",
+        name,
+        "is neither of the sixty nor of the twelve; `lmap data list --files` names them",
+    )
 
 
 def read_checks(path: Path) -> dict[str, dict[str, Any]]:

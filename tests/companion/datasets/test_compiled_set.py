@@ -7,7 +7,13 @@ from collections import Counter
 import numpy as np
 import pytest
 from learned_mapping_builders.compiled import read_prices
-from learned_mapping_builders.workloads import BENCHMARK, FLEET, WORKLOADS, function_and_arguments
+from learned_mapping_builders.workloads import (
+    BENCHMARK,
+    FLEET,
+    FRESH_WORKLOADS,
+    WORKLOADS,
+    function_and_arguments,
+)
 
 from compiler_texts import HAS_COMPILER
 from learned_mapping.errors import InputError
@@ -82,6 +88,21 @@ def test_no_rule_is_broken_that_the_compiler_knows(manifest):
     """Would catch a stay misread in any of the sixty."""
     actual = {rule for item in manifest.items for rule in item.facts["broken_rules"]}
     assert actual <= UNKNOWN_TO_XLA, actual - UNKNOWN_TO_XLA
+
+
+def test_the_fresh_programs_are_of_no_family_of_the_sixty():
+    """Would catch a program that a table has had already, under its name or by its model, and a
+    mapping stored for another program."""
+    names, sixty = compiled.names("compiled-fresh"), WORKLOADS.values()
+    assert names == tuple(FRESH_WORKLOADS) and len(names) == 12
+    assert not {w.model for w in FRESH_WORKLOADS.values()} & {w.model for w in sixty}
+    buffers = [int(compiled.item(name).facts["buffers"]) for name in names]
+    assert min(buffers) < 400 and max(buffers) > 2_000
+    assert sum(count > 1_000 for count in buffers) >= 4
+    for name in names[::4]:
+        program, mapping = compiled.load(name)
+        broken = {v.rule for v in validate(program, mapping, listed=None).violations}
+        assert broken <= UNKNOWN_TO_XLA and program.digest == compiled.item(name).digest
 
 
 def test_unknown_names_and_damaged_prices_are_refused(tmp_path):
