@@ -438,7 +438,8 @@ def race() -> dict[str, Any]:
 
 UNITS = {
     "return": "of the possible saving", "difference": "of the possible saving",
-    "lead": "of the possible saving", "part_difference": "of the possible saving", "mean_return": "of the possible saving",
+    "lead": "of the possible saving", "part_difference": "of the possible saving",
+    "mean_return": "of the possible saving",
     "speedup": "times the compiler's speed", "throughput": "times the rival's throughput",
     "ratio": "times the rival's throughput", "graph_gap_percent": "of the rival's gap",
     "samples_at_least": "of the rival's samples",
