@@ -131,11 +131,11 @@ def made_up():
     """Claims of ours that no claim of the papers stands for: of more instances than there are, and
     with a second line behind the first."""
     many = replace(CLAIMS["mmap.better-than-random"], instances=999)
-    lines = {"reproduced": (0.01, 0.1), "same_direction": (0.05, 1.0)}
+    lines = {"reproduced": (0.1, 0.3), "same_direction": (0.25, 1.0)}
     behind = replace(CLAIMS["mmap.evolution-above-random"], **lines)
     return [
         (many, {"instances": 999}, State()),
-        (behind, {"reproduced": [0.01, 0.1], "same": [0.05, 1.0]}, State()),
+        (behind, {"reproduced": [0.1, 0.3], "same": [0.25, 1.0]}, State()),
     ]
 
 

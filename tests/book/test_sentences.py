@@ -74,7 +74,7 @@ WITHOUT_LEARNING = {
 """Method -> what it is; ``-prod`` falls back on the compiler's mapping."""
 HEADLINES = {
     "mmap.news mmap.ten": [("mmap.table3", 1, "speedup", "all")],
-    "mmap.ahead": [("mmap.table2", 1, "return", "all")],
+    "mmap.fresh": [("mmap.fresh", 1, "return", "all")],
     "mcm.news mcm.ten mcm.fresh": [("mcm.fresh", 1, "over_optimum", "all")],
     "regal.news regal.simple": [
         ("regal.test", -1, "gap_percent", kind) for kind in ("synthetic-runtime", "traced-runtime")

@@ -287,5 +287,5 @@ def test_a_run_of_another_program_is_noticed(monkeypatch):
 def test_unknown_workloads_are_refused():
     with pytest.raises(InputError, match="no-such-program"):
         mmap.workload("no-such-program")
-    with pytest.raises(InputError, match="none of the sixty"):
+    with pytest.raises(InputError, match="neither of the sixty"):
         mmap_runs.plan_run("greedy", "no-such-program", {})
