@@ -53,7 +53,7 @@ def test_the_readme_says_the_same():
     """Its three sentences of news are those of the front page, and its picture shows the stored
     layouts."""
     readme = " ".join((BOOK.parent / "README.md").read_text().split())
-    for name in ("mmap.news", "mcm.news", "regal.news"):
+    for name in ("claims.news", "mmap.news", "mcm.news", "regal.news"):
         assert sentences.say(name, SENTENCES[name]) in readme
     picture = explorable_pictures.readme_picture(explorable_data.layouts())
     assert (BOOK / "layouts.svg").read_text() == picture, (
@@ -73,7 +73,7 @@ WITHOUT_LEARNING = {
 }
 """Method -> what it is; ``-prod`` falls back on the compiler's mapping."""
 HEADLINES = {
-    "mmap.news mmap.ten": [("mmap.table3", 1, "speedup", "all")],
+    "mmap.news mmap.ten": [("mmap.fresh", 1, "speedup", "all")],
     "mmap.fresh": [("mmap.fresh", 1, "return", "all")],
     "mcm.news mcm.ten mcm.fresh": [("mcm.fresh", 1, "over_optimum", "all")],
     "regal.news regal.simple": [
