@@ -218,10 +218,11 @@ def method_bars(
     metric: str = "over_optimum",
     x_label: str = "throughput over the static optimum's",
     called: str = "{method}",
+    level: float | None = 1.0,
     **options: Any,
 ) -> Figure:
-    """Throughput of each method, of the rows that have the cells of `options`; as it is, on silicon
-    without noise, over the optimum's."""
+    """A metric of each method, of the rows that have the cells of `options`; a dashed line at a
+    level, such as the optimum's throughput."""
     rows = results.select(result, metric=metric, **options)
     figure, axes = new_figure(width=PHONE_INCHES, height=0.6 + 0.33 * len(rows))
     charts.bars(axes, range(len(rows)), rows, 0.8)
@@ -229,7 +230,8 @@ def method_bars(
         charts.write_beside(
             axes, f"{row['value']:.3f}" if row["value"] else "does not run", row["high"], place
         )
-    axes.axvline(1, color=INK, linewidth=1, linestyle="--")
+    if level is not None:
+        axes.axvline(level, color=INK, linewidth=1, linestyle="--")
     axes.set(xlabel=x_label, xlim=(0, 1.18 * max(1.06, *(row["high"] for row in rows))))
     charts.name_rows(axes, [called.format(**row) for row in rows])
     return figure

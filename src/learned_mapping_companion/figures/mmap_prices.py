@@ -16,8 +16,8 @@ from learned_mapping_companion.figures.charts import Rows
 
 def price_curves(program: Program, passes: int = lagrangian.PASSES) -> Figure:
     """The price of all the memory of each step after so many passes; below, the share of the memory
-    that the best plans of all tensors ask for without a price and at these, and what a game at
-    prices holds."""
+    that the best plans of all tensors ask for without a price and at these, and what the first game
+    of `searches.priced` holds, whose own prices have all their passes."""
     arrays = program_arrays(program)
     found = lagrangian.prices_of(arrays, lagrangian.FIRST, np.ones(3), passes)
     price_s, steps = found.price_s, np.arange(program.num_instructions + 1)

@@ -76,6 +76,7 @@ def plan_unseen(seeds: int) -> Runs:
     """A training of all arms for each seed."""
     digests = "".join(compiled.item(name).digest for name in compiled.names(fresh.PROGRAMS))
     for seed in range(min(seeds, SEEDS)):
+        # a digit of each program's digest; of which version all data are, the result says
         config = {"programs": digests[::64], "seconds": SECONDS}
         yield Run("mmap.unseen", BEST, "sixty", config, seed, long=True)
 
@@ -256,8 +257,11 @@ def edited(
 def assemble_unseen(records: Records) -> Rows:
     """Over programs, of the mean of the trainings: ``one`` and ``nine`` of each arm and of the
     rule, the ``difference`` of nine games to the rule's nine, and of `EDITS` and `BEST` the return
-    after a second of edits, ``edited``, with its ``difference``."""
+    after a second of edits, ``edited``, with its ``edited_difference``; of the trainings ``_least``
+    and ``_most``. None of no training."""
     found = [record["result"] for record in records]
+    if not found:
+        return
     names = compiled.names(fresh.PROGRAMS)
 
     def values(arm: str, cell: str) -> np.ndarray:
