@@ -7,6 +7,7 @@ rule with prices, with half of the memory, all of it and twice; for `CLONING` it
 known.
 """
 
+import hashlib
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from learned_mapping.budget import Budget
 from learned_mapping.mmap.agent.games import Games, Guide
 from learned_mapping.mmap.agent.priced_view import priced_view
+from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.observation import PRIOR, SEEN, WIDTH
 from learned_mapping.mmap.rules.actions import NUM_ACTIONS
 from learned_mapping.mmap.rules.state import benefit_unit
@@ -24,7 +26,7 @@ from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.program import Program
 from learned_mapping_companion.artifact import NOTHING, Artifact, Run, Runs
 from learned_mapping_companion.datasets import compiled
-from learned_mapping_companion.mmap import bench, fresh
+from learned_mapping_companion.mmap import bench, fresh, runs
 from learned_mapping_companion.table import Record, Records, Rows, mean_row, row
 
 CLONING, BEST = "cloning", "rule-prior"
@@ -74,10 +76,11 @@ class Lessons(NamedTuple):
 
 def plan_unseen(seeds: int) -> Runs:
     """A training of all arms for each seed."""
-    digests = "".join(compiled.item(name).digest for name in compiled.names(fresh.PROGRAMS))
+    names = (*compiled.names(), *compiled.names(fresh.PROGRAMS))
+    digests = "".join(compiled.item(name).digest for name in names)
+    programs = hashlib.sha256(digests.encode()).hexdigest()[: runs.DIGEST_LENGTH]
     for seed in range(min(seeds, SEEDS)):
-        # a digit of each program's digest; of which version all data are, the result says
-        config = {"programs": digests[::64], "seconds": SECONDS}
+        config = {"programs": programs, "seconds": SECONDS}
         yield Run("mmap.unseen", BEST, "sixty", config, seed, long=True)
 
 
@@ -92,7 +95,15 @@ def run_unseen(method: str, instance: str, config: Record, seed: int) -> Record:
       A record with ``arms``: arm -> program -> ``one`` and ``nine``, the returns of the first game
       and of the best of nine; those of `RULE` too; and ``edits``: program -> returns after
       these seconds of edits from the rule's game, and from the better of that and the network's.
+      All are what the validator says of the mappings; ``validated`` and ``invalid`` count these.
     """
+    verdicts = list[bool]()
+
+    def value_of(program: Program, mapping: Mapping) -> float:
+        verdict = runs.judged(program, mapping)
+        verdicts.append(verdict["valid"])
+        return float(verdict["costs"].get("return", 0.0))
+
     taught: dict[bool, list[Lessons]] = {False: [], True: []}
     tried = config.get("tried", compiled.names(fresh.PROGRAMS))
     for name in config.get("taught", compiled.names()):
@@ -112,18 +123,23 @@ def run_unseen(method: str, instance: str, config: Record, seed: int) -> Record:
     for name in tried:
         program, _ = compiled.load(name)
         for arm, network in networks.items():
-            values, _ = games_of(program, network, ARMS[arm])
-            record["arms"][arm][name] = {"one": values[0], "nine": max(values)}
-        curve = Budget(samples=len(VARIANTS))
-        priced(Search(program, curve))
-        record["arms"][RULE][name] = {"one": curve.curve_best[0], "nine": curve.curve_best[-1]}
+            games = games_of(program, network, ARMS[arm])
+            record["arms"][arm][name] = {
+                cell: value_of(program, runs.replayed(program, "".join(map(str, actions))))
+                for cell, actions in games.items()
+            }
+        record["arms"][RULE][name] = {}
+        for cell, count in (("one", 1), ("nine", len(VARIANTS))):
+            search = Search(program, Budget(samples=count))
+            priced(search)
+            record["arms"][RULE][name][cell] = value_of(program, search.mapping())
         if seconds := config.get("seconds"):
             edited(program, seed, WARM)  # which loads what is compiled
             record["edits"][name] = {
-                EDITS: edited(program, seed, seconds),
-                BEST: edited(program, seed, seconds, networks[BEST]),
+                EDITS: value_of(program, edited(program, seed, seconds)),
+                BEST: value_of(program, edited(program, seed, seconds, networks[BEST])),
             }
-    return record
+    return record | {"validated": len(verdicts), "invalid": verdicts.count(False)}
 
 
 def lessons(
@@ -222,10 +238,8 @@ def forward(weights, x, relu=lambda x: np.maximum(x, 0)):
     return x @ weights[-2] + weights[-1]
 
 
-def games_of(
-    program: Program, network: list[np.ndarray], arm: Arm
-) -> tuple[list[float], np.ndarray]:
-    """The returns of nine games of a network, and the actions [B] of the best."""
+def games_of(program: Program, network: list[np.ndarray], arm: Arm) -> dict[str, np.ndarray]:
+    """The actions [B] of a network's first game, ``one``, and of its best of nine, ``nine``."""
     mean, inverse, *weights = network
     games = Games(program, len(VARIANTS))
     _, games.prices = priced_view(program)
@@ -236,22 +250,22 @@ def games_of(
         logits += games.vector[:, WIDTH + PRIOR :][:, :NUM_ACTIONS] * arm.prior
         action = np.where(games.legal, logits, -np.inf).argmax(axis=1)
         games.step(np.where(games.over, -1, action))
-    return games.saved.tolist(), games.played(int(games.saved.argmax()))
+    return {"one": games.played(0), "nine": games.played(int(games.saved.argmax()))}
 
 
 def edited(
     program: Program, seed: int, seconds: float, network: list[np.ndarray] | None = None
-) -> float:
-    """The return after so many seconds of edits from the best game of the tuned rule, and of a
+) -> Mapping:
+    """The mapping after so many seconds of edits from the best game of the tuned rule, and of a
     network's nine where one is given; their time counts."""
     budget = Budget(seconds=seconds, cpu=True)
     search = Search(program, budget)
     priced(search, share=edits.START)
     greedy(search)
     if network is not None:
-        search.play_actions(games_of(program, network, ARMS[BEST])[1])
+        search.play_actions(games_of(program, network, ARMS[BEST])["nine"])
     edits.EditSearch(search, np.random.default_rng(seed)).run()
-    return search.found.value
+    return search.mapping()
 
 
 def assemble_unseen(records: Records) -> Rows:
