@@ -4,14 +4,16 @@
 
 The bounds are of linear programs, or, where `mmap.bound` has a tighter one stored, of branch and
 bound. The first mappings are the best of the stored games of paper 1's tables, of its agent and of
-searches, and of greedy-tuned. From the best one known, and from nothing, edit-search-repeats
-searches for some seconds, from nothing edit-search too, and offsets are searched that let more in.
-With ``--seconds 0`` nothing is searched: better stored games enter. What stands in the folder stays
-where it is better: a run can be interrupted, and another seed adds to it.
+searches, and of the rule with prices. From the best one known, and from nothing,
+edit-search-repeats searches for some seconds, from nothing edit-search too, and offsets are
+searched that let more in. The best game, whose offsets follow from its actions, is kept beside the
+best mapping. With ``--seconds 0`` nothing is searched: better stored games enter. What stands in
+the folder stays where it is better: a run can be interrupted, and another seed adds to it.
 """
 
 import argparse
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +41,9 @@ from learned_mapping_companion.records import read_records
 
 from .training.command import say
 
-SOURCES = ("mmap.table2", "mmap.table3", "mmap.repeats", "mmap.fig7", "mmap.fig8")
+SOURCES = ("mmap.table2", "mmap.table3", "mmap.repeats", "mmap.fig7")
 """Artifacts whose records keep games."""
-SEARCHES = ("edit-search-repeats", "edit-search")
+SEARCHES, RULE = ("edit-search-repeats", "edit-search"), "priced"
 SOLVED = 1e-6  # A mapping this close to its bound is not searched any further.
 Starts = list[tuple[Mapping, str]]
 # Who found a mapping, when, and its digest, where there is none.
@@ -77,7 +79,7 @@ def first_mapping(program: Program, records: list[dict[str, Any]]) -> tuple[Mapp
         for r in records
         if program.digest.startswith(r["config"]["program"])
     ]
-    mapping, by = solve(program, "greedy-tuned").solution, "greedy-tuned"
+    mapping, by = solve(program, RULE).solution, RULE
     if known:
         _, record = max(known, key=lambda pair: pair[0])
         game = replayed(program, record["result"]["actions"])
@@ -86,35 +88,34 @@ def first_mapping(program: Program, records: list[dict[str, Any]]) -> tuple[Mapp
     return mapping, by
 
 
-def improved(
+def improvements(
     program: Program, mapping: Mapping, by: str, seconds: float, seed: int
-) -> tuple[Mapping, str]:
-    """A mapping after edit-search-repeats and a search for offsets, each kept where the return is
-    larger."""
-    for method in (SEARCHES[0], "packing"):
+) -> Iterator[tuple[Mapping, str]]:
+    """A mapping, what edit-search-repeats makes of it, and what a search for offsets makes of that;
+    each goes on from the better one."""
+    yield mapping, by
+    for method in (SEARCHES[0], "packing") if seconds else ():
         warm_up(PROBLEM, program, METHODS[method])
         budget = Budget(seconds=seconds, cpu=True)
         after, _ = METHODS[method].go_on(program, np.random.default_rng(seed), budget, [mapping])
         if score(program, after).value > score(program, mapping).value + SAME:
             mapping, by = after, by if method in by.split(", then ") else f"{by}, then {method}"
-    return mapping, by
+            yield mapping, by
 
 
 def starts(
     program: Program, standing: Standing | None, folder: Path, seconds: float, seed: int
 ) -> Starts:
-    """Mappings to go on from: the best one known or a stored game that returns more; and searches
-    from nothing."""
-    first = first_mapping(program, games().get(program.name, []))
-    if standing is not None and score(program, first[0]).value <= standing.best + SAME:
-        first = (best_mapping(program, folder), standing.by)
-    searched = SEARCHES if seconds else ()
-    return [
-        first,
-        *(
-            (solve(program, name, seed=seed, seconds=seconds, cpu=True).solution, name)
-            for name in searched
-        ),
+    """Mappings to go on from: the best one known, a stored game where it returns more than the best
+    game known; and searches from nothing."""
+    found = [first_mapping(program, games().get(program.name, []))]
+    if standing is not None:
+        if score(program, found[0][0]).value <= standing.game + SAME:
+            found = []
+        found.append((best_mapping(program, folder), standing.by))
+    return found + [
+        (solve(program, name, seed=seed, seconds=seconds, cpu=True).solution, name)
+        for name in (SEARCHES if seconds else ())
     ]
 
 
@@ -135,16 +136,17 @@ def main() -> None:
         program, standing = load(name), table.get(name)
         if standing is None:
             table[name] = Standing(
-                name, program.digest, program.num_buffers, bound_of(program), 0.0, 0.0, *NOBODY
+                *(name, program.digest, program.num_buffers, bound_of(program)),
+                *(-1.0, 0.0, *NOBODY, -1.0, "nothing"),
             )
-        elif standing.best > standing.bound - SOLVED:
+        elif standing.game > standing.bound - SOLVED:
             continue
-        for mapping, by in starts(program, standing, chosen.out, chosen.seconds, chosen.seed):
-            if chosen.seconds:
-                mapping, by = improved(program, mapping, by, chosen.seconds, chosen.seed)
-            scored = score(program, mapping)
-            if scored.valid and scored.value > table[name].best + SAME:
-                enter(chosen.out, table, program, mapping, scored, by)
+        limits = chosen.seconds, chosen.seed
+        for start in starts(program, standing, chosen.out, *limits):
+            for mapping, by in improvements(program, *start, *limits):
+                scored = score(program, mapping)
+                if scored.valid:
+                    enter(chosen.out, table, program, mapping, scored, by)
         say(f"{name}: {table[name].best:.6f} of {table[name].bound:.6f} by {table[name].by}")
 
 

@@ -12,6 +12,7 @@ from learned_mapping_builders import bench as builder
 from learned_mapping_builders import verify
 
 import cli_files
+from learned_mapping.cli.bench import _word
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import all_dropped, mapping_to_json, read_mapping
 from learned_mapping.mmap.methods import METHODS, PLANS, solve
@@ -29,6 +30,11 @@ def file_of(name, folder=STORED):
     return bench.mapping_path(folder, bench.standings(folder)[name])
 
 
+def game_of(name, folder=STORED):
+    """The file of the best game known of a program."""
+    return bench.mapping_path(folder, bench.standings(folder)[name], game=True)
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A copy of the benchmark's folder in which nothing but the empty mapping is known of
@@ -37,7 +43,8 @@ def folder(tmp_path):
     shutil.copytree(data_folder() / "bench", target)
     table = bench.standings(target)
     program = bench.load(SMALL)
-    empty = all_dropped(program)
+    empty, none = all_dropped(program), {"best": -1.0, "game": -1.0}
+    table[SMALL] = replace(table[SMALL], **none)
     bench.enter(target, table, program, empty, bench.score(program, empty), "nobody")
     return target
 
@@ -66,7 +73,9 @@ def test_every_best_mapping_is_valid_and_worth_what_the_table_says(name):
         row.latency_s, rel=1e-9
     )
     assert file_sha256(file_of(name)) == row.sha256
-    assert row.game == validate(program, bench.best_mapping(program), exact=True).valid
+    verdict = validate(program, bench.best_mapping(program, game=True), exact=True)
+    assert verdict.valid and verdict.costs["return"] == pytest.approx(row.game, abs=bench.SAME)
+    assert row.game <= row.best and file_sha256(game_of(name)) == row.game_sha256
 
 
 def test_what_is_not_as_the_table_says_is_told(tmp_path, monkeypatch):
@@ -82,6 +91,7 @@ def test_what_is_not_as_the_table_says_is_told(tmp_path, monkeypatch):
     for row in rows:
         if row not in kept:
             file_of(row["program"], data / "bench").unlink()
+            game_of(row["program"], data / "bench").unlink(missing_ok=True)
     monkeypatch.setattr(verify, "data_folder", lambda: data)
     monkeypatch.setattr(bench, "data_folder", lambda: data)
     table = data / "bench" / "table.json"
@@ -90,11 +100,12 @@ def test_what_is_not_as_the_table_says_is_told(tmp_path, monkeypatch):
     program = bench.load(SMALL)
     write_json(file_of(SMALL, data / "bench"), mapping_to_json(all_dropped(program), program))
     kept[1]["best"] -= 0.01
-    kept[2]["game"] = not kept[2]["game"]
+    kept[1]["game"] = 0.0
+    kept[2]["game"] -= 0.01
     write_json(table, {"schema": bench.SCHEMA, "programs": kept})
     (data / "bench" / "other.json").write_text("{}")
     starts = [f"bench/{SMALL}: its SHA-256", f"bench/{kept[1]['program']}: its mapping returns"]
-    starts += [f"bench/{kept[2]['program']}: its mapping is", "bench/other.json"]
+    starts += [f"bench/{kept[2]['program']}: its best game", "bench/other.json"]
     faults = verify.verify_bench().faults
     assert [fault[: len(start)] for fault, start in zip(faults, starts)] == starts and len(
         faults
@@ -211,9 +222,9 @@ def test_searches_keep_their_actions_and_the_benchmark_is_filled_from_them(
         builder, "games", lambda: {SMALL: [r for r in records if "actions" in r["result"]]}
     )
     nothing = replace(
-        METHODS["greedy-tuned"], run=lambda program, rng, budget: (all_dropped(program), {})
+        METHODS[builder.RULE], run=lambda program, rng, budget: (all_dropped(program), {})
     )
-    monkeypatch.setitem(METHODS, "greedy-tuned", nothing)
+    monkeypatch.setitem(METHODS, builder.RULE, nothing)
     monkeypatch.setattr(
         sys, "argv", ["bench", "--seconds", "0", "--programs", SMALL, "--out", str(folder)]
     )
@@ -222,7 +233,7 @@ def test_searches_keep_their_actions_and_the_benchmark_is_filled_from_them(
     assert (
         entered.best == pytest.approx(return_of(best), abs=1e-12)
         and entered.by == best["method"]
-        and entered.game
+        and entered.game == entered.best
     )
 
 
@@ -290,7 +301,12 @@ def test_a_kept_mapping_that_is_damaged_is_one_line(capsys, tmp_path, changes, f
 def test_the_list_and_a_text_of_a_run(capsys):
     """Would catch a command that says nothing, or prints a table without its last line."""
     code, out, _ = run(capsys)
-    assert code == 0 and len(out.splitlines()) == 62 and "60 programs, mean return" in out
+    assert (
+        code == 0
+        and len(out.splitlines()) == 62
+        and "60 programs, mean return" in out
+        and "BEST GAME" in out
+    )
     code, out, _ = run(capsys, "run", "greedy", "--instances", SMALL)
     assert code == 0 and "mean return" in out.splitlines()[-1]
 
@@ -322,3 +338,48 @@ def test_a_mapping_of_another_program_is_refused(capsys, tmp_path):
     write_json(tmp_path / "mine.json", value)
     code, _, err = run(capsys, "submit", tmp_path / "mine.json", "--by", "me")
     assert code == 2 and "none of the sixty" in err
+
+
+def test_a_better_game_enters_beside_a_better_mapping(folder, tmp_path, capsys):
+    """Would catch a table that forgets the best game once other offsets return more, and a file
+    that is removed although the table names it."""
+    program, table = bench.load("unet_train_batch_4"), bench.standings()
+    row = table[program.name]
+    assert row.game < row.best
+    none = {"best": -1.0, "game": -1.0}
+    for source, words in (
+        (game_of(program.name), "the best mapping and best game"),
+        (file_of(program.name), "the best mapping"),
+        (file_of(program.name), "above neither"),
+    ):
+        if none:
+            known = bench.standings(folder)
+            known[program.name] = replace(row, **none)
+            empty = all_dropped(program)
+            bench.enter(folder, known, program, empty, bench.score(program, empty), "nobody")
+            none = None
+        scored, before = bench.submit(source, "a reader", folder)
+        assert _word(scored, before, True).endswith(words)
+    entered = bench.standings(folder)[program.name]
+    assert (entered.best, entered.game) == pytest.approx((row.best, row.game), abs=bench.SAME)
+    assert {*folder.glob(f"{program.name}.*")} == {
+        file_of(program.name, folder),
+        game_of(program.name, folder),
+    }
+    for game, best in ((False, entered.best), (True, entered.game)):
+        mapping = bench.best_mapping(program, folder, game)
+        assert bench.score(program, mapping).value == pytest.approx(best, abs=bench.SAME)
+
+
+def test_a_run_beyond_its_clock_is_said(capsys, monkeypatch):
+    """Would catch a track of ten milliseconds on which a method took a second and nobody is
+    told."""
+    monkeypatch.setitem(bench.CLOCKS, "10ms", 1e-6)
+    code, out, _ = run(capsys, "run", "random", "--track", "10ms", "--instances", f"{SMALL},rnn_1")
+    assert code == 0 and out.splitlines()[-1].endswith("over its time on 2 of 2")
+    assert (
+        json.loads(run(capsys, "run", "greedy", "--instances", SMALL, "--json")[1])["means"][0][
+            "late"
+        ]
+        == 0
+    )

@@ -38,14 +38,15 @@ def _list(options: Any) -> int:
         raise InputError("bench list", "", f"takes no {options.what[0]!r}")
     known = standings().values()
     lines: list[tuple[str, ...]] = [
-        ("PROGRAM", "BUFFERS", "BEST", "BOUND", "LATENCY MS", "A GAME", "BY", "SINCE")
+        ("PROGRAM", "BUFFERS", "BEST", "BEST GAME", "BOUND", "LATENCY MS", "BY", "SINCE")
     ]
     for row in known:
-        numbers = (f"{row.buffers:,}", *_digits(row.best, row.bound), f"{1e3 * row.latency_s:.4f}")
-        lines.append((row.program, *numbers, "yes" if row.game else "no", row.by, row.date))
-    mean = sum(row.best for row in known) / max(len(known), 1)
-    text = f"{table(lines)}\n{len(known)} programs, mean return {mean:.4f}"
-    return report(options, {"programs": [asdict(row) for row in known]}, text)
+        returns = _digits(row.best, row.game, row.bound)
+        numbers = (f"{row.buffers:,}", *returns, f"{1e3 * row.latency_s:.4f}")
+        lines.append((row.program, *numbers, row.by, row.date))
+    means = [sum(getattr(row, name) for row in known) / len(known) for name in ("best", "game")]
+    last = f"{len(known)} programs, mean return {means[0]:.4f}, of games {means[1]:.4f}"
+    return report(options, {"programs": [asdict(row) for row in known]}, f"{table(lines)}\n{last}")
 
 
 def _run(options: Any) -> int:
@@ -78,7 +79,8 @@ def _run(options: Any) -> int:
                 scores[method].append(room.run(program, method, track, seed, out))
             progress(number, len(chosen))
     rows = [standings[name] for name in chosen]
-    means = [_mean_of(method, scores[method], rows) for method in methods]
+    clock = room.CLOCKS[track]
+    means = [_mean_of(method, scores[method], rows, clock) for method in methods]
     first = scores[methods[0]]
     answer = [_table_of_one(first, rows) if len(methods) == 1 else _table(scores, rows)]
     answer += [_sentence(mean, own, len(methods) > 1) for mean in means]
@@ -106,7 +108,7 @@ def _table_of_one(scores: Sequence[Any], rows: Sequence[Any]) -> str:
     lines = [("PROGRAM", "RETURN", "BEST KNOWN", "BOUND", "LATENCY MS", "SECONDS")]
     for s, row in zip(scores, rows):
         value = _digits(s.value)[0] if s.valid else "invalid"
-        costs = f"{1e3 * s.latency_s:.4f}", f"{s.seconds:.1f}"
+        costs = f"{1e3 * s.latency_s:.4f}", f"{s.seconds:.3g}"
         lines.append((s.program, value, _known(row), *_digits(row.bound), *costs))
     return table(lines)
 
@@ -120,10 +122,12 @@ def _table(scores: dict[str, list[Any]], rows: Sequence[Any]) -> str:
     return table(lines)
 
 
-def _mean_of(method: str, scores: Sequence[Any], rows: Sequence[Any]) -> dict[str, Any]:
-    """The mean return of a method with its interval over programs, and how often it is above, level
-    with or below the best known."""
-    from learned_mapping.mmap.bench import SAME, interval
+def _mean_of(
+    method: str, scores: Sequence[Any], rows: Sequence[Any], clock: float
+) -> dict[str, Any]:
+    """The mean return of a method with its interval over programs, how often it is above, level
+    with or below the best known, and on how many programs it took much longer than its clock."""
+    from learned_mapping.mmap.bench import LATE, SAME, interval
 
     low, high = interval([s.value for s in scores])
     above = [s.value - row.best for s, row in zip(scores, rows)]
@@ -137,6 +141,7 @@ def _mean_of(method: str, scores: Sequence[Any], rows: Sequence[Any]) -> dict[st
         "level": sum(abs(gap) <= SAME for gap in above),
         "below": sum(gap < -SAME for gap in above),
         "invalid": sum(not s.valid for s in scores),
+        "late": sum(s.seconds > LATE * clock for s in scores),
         "seconds": sum(s.seconds for s in scores),
     }
 
@@ -149,7 +154,9 @@ def _sentence(mean: dict[str, Any], own: Any, named: bool) -> str:
         f", of the best known {mean['best_known']:.4f}; above it on {mean['above']}, level on"
         f" {mean['level']}, below on {mean['below']} of {count}"
     )
-    return f"{text}{'' if own else against}; {mean['invalid']} invalid; {mean['seconds']:.1f} s"
+    late = f"; over its time on {mean['late']} of {count}" if mean["late"] else ""
+    ends = f"{mean['invalid']} invalid; {mean['seconds']:.3g} s{late}"
+    return f"{text}{'' if own else against}; {ends}"
 
 
 def _submit(options: Any, enter: Callable[[str, str], Any] | None) -> int:
@@ -168,20 +175,30 @@ def _submit(options: Any, enter: Callable[[str, str], Any] | None) -> int:
             before = standings()[program.name]
         else:
             scored, before = enter(path, by)
-        above = scored.valid and scored.value > before.best + SAME
+        above = scored.value > before.best + SAME or scored.game > before.game + SAME
         numbers = {"best_before": before.best, "above": above, "entered": above and bool(enter)}
         rows.append(vars(scored) | {"file": path} | numbers)
         if not options.json:  # at once: what is entered stays, whatever comes after it
-            print(f"{path}: {_word(scored, before, above, enter is not None)}")
+            print(f"{path}: {_word(scored, before, enter is not None)}")
     if options.json:
         print_json({"submitted": rows})
     return 0 if all(row["above"] for row in rows) else 1
 
 
-def _word(scored: Any, before: Any, above: bool, enters: bool) -> str:
+def _word(scored: Any, before: Any, enters: bool) -> str:
     """What became of a mapping that was handed in."""
+    from learned_mapping.mmap.bench import SAME
+
     if not scored.valid:
         return f"invalid: {scored.violation}"
-    known = f"{scored.program} {scored.value:.6f}, best known {before.best:.6f}: "
-    entered = "entered" if enters else "above it; the same command in a checkout enters it"
-    return known + (entered if above else "not above it")
+    values, best = (scored.value, scored.game), (before.best, before.game)
+    better = [value > known + SAME for value, known in zip(values, best)]
+    what = " and ".join(
+        name for name, is_better in zip(("best mapping", "best game"), better) if is_better
+    )
+    known = (
+        f"{scored.program} {values[0]:.6f}, as a game {values[1]:.6f}; known {best[0]:.6f} and"
+        f" {best[1]:.6f}: "
+    )
+    entered = "entered as" if enters else "in a checkout the same command enters it as"
+    return known + (f"{entered} the {what}" if what else "above neither")

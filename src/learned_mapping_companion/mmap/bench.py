@@ -9,6 +9,7 @@ import datetime
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from learned_mapping.mmap.bench import (
     TABLE,
     Score,
     Standing,
+    as_game,
     judge,
     load,
     run,
@@ -32,51 +34,51 @@ from learned_mapping.mmap.mapping import Mapping, mapping_to_json, read_mapping
 from learned_mapping.programs.json_io import file_sha256, locked, write_json
 from learned_mapping.programs.program import Program
 from learned_mapping_companion.display import Html, listing
-from learned_mapping_companion.mmap.runs import replayed
 
 __all__ = ["CLOCKS", "MAPPING", "SAME", "SCHEMA", "TABLE", "Score", "Standing"]
 __all__ += ["load", "run", "score", "standings"]
 
 
-def mapping_path(folder: Path, standing: Standing) -> Path:
-    """The file of a best mapping, named by its program and its content."""
-    return folder / f"{standing.program}.{standing.sha256[:16]}{MAPPING}"
+def mapping_path(folder: Path, standing: Standing, game: bool = False) -> Path:
+    """The file of a best mapping, or of a best game, named by its program and its content."""
+    sha256 = standing.game_sha256 if game else standing.sha256
+    return folder / f"{standing.program}.{sha256[:16]}{MAPPING}"
 
 
 def standings_table() -> Html:
-    """The best mapping known of each program."""
+    """The best mapping known of each program, and the best game."""
     rows = [
-        (row.program, row.buffers, row.best, row.bound, row.game, row.by)
+        (row.program, row.buffers, row.best, row.game, row.bound, row.by)
         for row in standings().values()
     ]
     return listing(
         "The best mapping known",
-        ("program", "buffers", "best return", "bound", "a game", "found by"),
+        ("program", "buffers", "best return", "best of a game", "bound", "found by"),
         rows,
     )
 
 
-def best_mapping(program: Program, folder: Path | None = None) -> Mapping:
-    """The best mapping known; raises `InputError` where its file is not the one that was
-    entered."""
+def best_mapping(program: Program, folder: Path | None = None, game: bool = False) -> Mapping:
+    """The best mapping known, or the best game; raises `InputError` where its file is not the one
+    that was entered."""
     folder = folder or data_folder() / "bench"
     row = standings(folder)[program.name]
-    path = mapping_path(folder, row)
-    if file_sha256(path) != row.sha256:
-        raise InputError(path, "", f"its SHA-256 is not the table's, {row.sha256[:16]}")
+    path, sha256 = mapping_path(folder, row, game), row.game_sha256 if game else row.sha256
+    if file_sha256(path) != sha256:
+        raise InputError(path, "", f"its SHA-256 is not the table's, {sha256[:16]}")
     return read_mapping(path, program)
 
 
 def is_game(program: Program, mapping: Mapping) -> bool:
     """Whether the actions of a mapping, played by the rules, give its intervals and offsets."""
-    game = replayed(program, "".join(map(str, mapping.action.tolist())))
+    game = as_game(program, mapping)
     names = ("action", "offset", "start", "end")
     return all(np.array_equal(getattr(game, name), getattr(mapping, name)) for name in names)
 
 
 def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tuple[Score, Standing]:
-    """Enters a mapping where it is valid and above the best one known; its score, and the standing
-    before.
+    """Enters a mapping where it is valid and above the best one known, and its actions where they
+    make a better game than is known; its score, and the standing before.
 
     Raises `InputError` where the file is no mapping of one of the sixty programs.
     """
@@ -85,7 +87,7 @@ def submit(path: str | os.PathLike, by: str, folder: Path | None = None) -> tupl
     with locked(folder):  # another may have entered one meanwhile
         table = standings(folder)
         before = table[program.name]
-        if scored.valid and scored.value > before.best + SAME:
+        if scored.valid:
             enter(folder, table, program, mapping, scored, by)
         remove_others(folder, table[program.name])
     return scored, before
@@ -99,26 +101,37 @@ def enter(
     scored: Score,
     by: str,
 ) -> None:
-    """Makes a mapping the best one known: writes its file, then the table; the former one is
-    removed last."""
-    fresh = folder / f".entering{MAPPING}"  # whose name has to wait for its content
-    write_json(fresh, mapping_to_json(mapping, program))
-    about = {"by": by, "date": datetime.date.today().isoformat(), "sha256": file_sha256(fresh)}
-    about |= {
-        "best": scored.value,
-        "latency_s": scored.latency_s,
-        "game": is_game(program, mapping),
-    }
-    table[program.name] = replace(table[program.name], **about)
-    fresh.replace(mapping_path(folder, table[program.name]))
+    """Makes a valid mapping the best one known, and what its actions give the best game, each where
+    it returns more: writes their files, then the table; the former ones are removed last."""
+    before, about = table[program.name], dict[str, Any]()
+    if scored.value > before.best + SAME:
+        about = {"best": scored.value, "latency_s": scored.latency_s, "by": by}
+        about |= {"date": datetime.date.today().isoformat()}
+        about |= {"sha256": _written(folder, program, mapping)}
+    if scored.game > before.game + SAME:
+        game = mapping if is_game(program, mapping) else as_game(program, mapping)
+        about |= {"game": scored.game, "game_sha256": _written(folder, program, game)}
+    if not about:
+        return
+    table[program.name] = replace(before, **about)
     rows = [asdict(row) for row in table.values()]
     write_json(folder / TABLE, {"schema": SCHEMA, "programs": rows}, indent=1)
     remove_others(folder, table[program.name])
 
 
+def _written(folder: Path, program: Program, mapping: Mapping) -> str:
+    """The SHA-256 of a mapping's file, after it is written."""
+    fresh = folder / f".entering{MAPPING}"  # whose name has to wait for its content
+    write_json(fresh, mapping_to_json(mapping, program))
+    sha256 = file_sha256(fresh)
+    fresh.replace(folder / f"{program.name}.{sha256[:16]}{MAPPING}")
+    return sha256
+
+
 def remove_others(folder: Path, standing: Standing) -> None:
-    """Removes mappings of a program that are not the table's: the former one, and those of entries
-    cut off."""
+    """Removes mappings of a program that are not the table's: former ones, and those of entries cut
+    off."""
+    kept = [mapping_path(folder, standing, game) for game in (False, True)]
     for path in folder.glob(f"{standing.program}.*{MAPPING}"):
-        if path != mapping_path(folder, standing):
+        if path not in kept:
             path.unlink()
