@@ -69,7 +69,9 @@ UNIT = 2
 placements save."""
 SIGNED = 3
 """That of agents, and of ppo, since they see what a placement costs as well."""
-PRICED_START = 3  # That of the edit searches, since they start at the game of `priced`.
+PRICED, PRICED_START = 2, 4
+"""That of `priced`, since its blame looks to the end of an alias group and it tunes how long prices
+settle; and that of the edit searches and agents that start at its game."""
 PLANS = ("heuristic", "packing")
 """Methods that plan offsets and copies instead of playing: they obey the rules of the game
 (`validate`), but not its two choices, the shortest copy and the lowest free offset (`validate` with
@@ -212,7 +214,7 @@ def _playing(program: Program, rng: np.random.Generator) -> None:
     played(random_play)(toy_program(), rng, Budget(samples=2))
 
 
-def _learner(description: str, kind: str = PAPER, **changes: Any) -> Method:
+def _learner(description: str, kind: str = PAPER, version: int = SIGNED, **changes: Any) -> Method:
     go_on = partial(_learn_and_go_on, changes)
     return Method(
         description,
@@ -221,7 +223,7 @@ def _learner(description: str, kind: str = PAPER, **changes: Any) -> Method:
         resumable=True,
         go_on=go_on,
         settings=changes,
-        version=SIGNED,
+        version=version,
         prepare=_playing,
         then=tuple(GOING_ON),
     )
@@ -243,6 +245,7 @@ METHODS: dict[str, Method] = {
         lambda search, rng: priced(search),
         RULE,
         random=False,
+        version=PRICED,
     ),
     "heuristic": _method(
         "the compiler's published heuristic, values by the bytes they spare HBM; plans its own "
@@ -295,6 +298,7 @@ METHODS: dict[str, Method] = {
         "muzero that begins at the game of priced and sees what that rule sees; returns its best"
         " game, windows included",
         OURS,
+        PRICED_START,
         priced=True,
     ),
     "muzero-no-backup": _learner(
@@ -310,6 +314,7 @@ METHODS: dict[str, Method] = {
     "muzero-priced-frozen": _learner(
         "muzero-priced with the untrained network, which plays like the rule: the control",
         SEARCH,
+        PRICED_START,
         priced=True,
         frozen=True,
     ),

@@ -40,7 +40,7 @@ def priced_view(program: Program) -> tuple[PlayedGame, PricedView]:
     """The best game of the tuned rule, and what it looked at."""
     search = Search(program, Budget(samples=GAMES))
     rule, arrays = priced(search), search.game.program
-    at = at_scale(arrays, priced_at(arrays, rule.goal), rule)
+    at = at_scale(arrays, priced_at(arrays, rule.goal, rule.passes), rule)
     return search.found, PricedView(at, rule)
 
 

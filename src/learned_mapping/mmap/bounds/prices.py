@@ -60,7 +60,7 @@ USE = record(
 )
 """One record per buffer: the next buffer of its tensor or `NONE`; the far step of its shortest copy
 or `NONE`; whether it updates in place; whether the best plan places it, and copies it; whether its
-instruction's best set has it; in how many passes it was placed, and copied, pass k counting k
+instruction's best set has it; in how many of `PASSES` it was placed, and copied, pass k counting k
 times. Then the supply of the steps of that copy; gain and payment; what it saves beside the plans
 of the passes, a running mean; the scale of the two; and what the later uses are worth at the prices
 if the tensor is held on to the next one, and if it is not."""
@@ -328,6 +328,8 @@ def prices_of(
     saves = program.possible_saving_s > 0.0
     bound_s = climb(program, uses, price_s, first, goal, passes) if saves else 0.0
     uses["gain_s"] = uses["value_s"]
+    for name in ("placings", "copyings"):  # as shares of what `PASSES` would count
+        uses[name] = np.rint(uses[name] * (PASSES * (PASSES + 1) / (passes * (passes + 1))))
     return Prices(price_s, np.zeros((3, program.num_instructions + 1)), uses, bound_s)
 
 

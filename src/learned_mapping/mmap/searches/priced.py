@@ -5,7 +5,8 @@ The value of an action is what the buffer saves, less the price of the memory an
 the rules make it take, and what the later uses of its tensor are worth from there on
 (`mmap.bounds.prices`). From it goes the blame: what planned stays of other tensors are worth that
 fit beside what is in fast memory now, and would no more, as far as the price paid does not cover
-that. A few numbers of the rule are tuned on the program itself, game by game.
+that; of an alias group until the last of its buffers may leave. A few numbers of the rule are tuned
+on the program itself, game by game.
 """
 
 import functools
@@ -39,6 +40,7 @@ class Priced(NamedTuple):
     prices: Prices
     stays: np.ndarray  # `STAY`, in the order of their decisions.
     after: np.ndarray  # [B]: how many of these begin with a buffer or before it.
+    reach: np.ndarray  # [B]: the last step that its alias group takes at least besides, or `NONE`.
 
 
 class Rule(NamedTuple):
@@ -49,6 +51,7 @@ class Rule(NamedTuple):
     copies: float  # That of pairs of steps and of supply.
     blame: float  # The weight of what is blocked.
     now: float  # The weight of what a buffer saves beside those placed, not those planned.
+    passes: int = lagrangian.PASSES  # After which the prices are taken.
 
 
 FIRST = (
@@ -58,9 +61,12 @@ FIRST = (
     Rule(0.77, 0.4, 0.8, 0.0, 0.3),
     Rule(0.77, 1.0, 1.0, 0.4, 0.0),
 )
-FACTOR, LOWEST = Rule(0.15, 0.7, 0.7, 0.7, 0.7), 0.1
-"""The logarithms of the first factors by which tuning changes the numbers, and what a smaller one
-counts as."""
+FACTORS = {"goal": 0.15, "memory": 0.7, "copies": 0.7, "blame": 0.7, "now": 0.7}
+"""The logarithms of the first factors by which tuning changes the numbers."""
+LOWEST = 0.1  # What a smaller number counts as.
+OTHER = {lagrangian.PASSES: 4 * lagrangian.PASSES, 4 * lagrangian.PASSES: lagrangian.PASSES}
+"""Passes -> those that tuning tries beside them. Where tensors that fill the memory exclude each
+other, prices take longer to settle."""
 GOALS = np.array([1.0, 0.93, 0.93])  # Of memory, pairs and supply, in shares of the first.
 
 
@@ -92,6 +98,22 @@ def planned_stays(program: ProgramArrays, uses: np.ndarray, stays: np.ndarray) -
 
 
 @numba.njit(cache=True)
+def group_reach(program: ProgramArrays, uses: np.ndarray, reach: np.ndarray) -> None:
+    """Fills `reach` [B]: once a buffer is placed, so are the later ones of its alias group, at its
+    offset, an output until it is copied out at the earliest."""
+    ends = np.full(max(program.num_groups, 1), NONE)
+    for b in range(len(uses) - 1, -1, -1):
+        buffer = program.buffers[b]
+        reach[b] = NONE
+        if buffer.alias == NONE:
+            continue
+        reach[b], end = ends[buffer.alias], buffer.instruction
+        if buffer.is_output != 0:
+            end = min(lagrangian.copy_steps(program, uses, b)[1], max(buffer.live_end, end))
+        ends[buffer.alias] = max(ends[buffer.alias], end)
+
+
+@numba.njit(cache=True)
 def largest_gap(program: ProgramArrays, state: GameState, step: int, low: int, top: int) -> int:
     """Bytes of the largest free chunk beside what is held at `step` or later, and beside
     [low, top)."""
@@ -110,11 +132,12 @@ def blocked_s(program, state, at: Priced, action: int) -> float:
     b, o, total_s, seen, first, last = state.game[0].cursor, state.outcomes[action], 0.0, 0, 0, 0
     if action == COPY:
         first, last = kernel.copy_span(program, b, o.start, o.end)
+    end, alias = max(o.end, at.reach[b]), program.buffers[b].alias
     for k in range(at.after[b], len(at.stays)):
         stay, other = at.stays[k], program.buffers[at.stays[k].buffer]
-        if seen >= SEEN or other.instruction > o.end + NEAR:
+        if seen >= SEEN or other.instruction > end + NEAR:
             break
-        if other.tensor == program.buffers[b].tensor:
+        if other.tensor == program.buffers[b].tensor or (alias != NONE and other.alias == alias):
             continue
         if min(last, stay.copy_last) > max(first, stay.copy_first):
             joined = 0
@@ -123,7 +146,7 @@ def blocked_s(program, state, at: Priced, action: int) -> float:
             if joined == 0:
                 total_s += stay.worth_s
                 continue
-        if stay.start > o.end or stay.end < o.start:
+        if stay.start > end or stay.end < o.start:
             continue
         seen += 1
         step, top = max(stay.start, state.game[0].now), o.offset + program.buffers[b].bytes
@@ -151,7 +174,7 @@ def value_s(program, state, at: Priced, rule: Rule, gain_s: float, action: int) 
     price_s = lagrangian.hold_s(program, sums_s, b, o.start, o.end)
     if action == COPY:
         price_s += lagrangian.copy_s(sums_s, *kernel.copy_span(program, b, o.start, o.end))
-    if o.end < o.start or buffer.bytes == 0:
+    if max(o.end, at.reach[b]) < o.start or buffer.bytes == 0:
         return gain_s - price_s + later_s
     lost_s = rule.blame * blocked_s(program, state, at, action)
     return gain_s - max(price_s, lost_s) + later_s
@@ -196,13 +219,15 @@ def play_priced(program: ProgramArrays, state: GameState, at: Priced, rule: Rule
             kernel.apply(program, state, choose(program, state, at, rule))
 
 
-def priced_at(program: ProgramArrays, goal: float) -> Priced:
-    """The prices of a program at a goal, with the stays planned."""
-    prices = lagrangian.prices_of(program, lagrangian.FIRST, goal * GOALS)
+def priced_at(program: ProgramArrays, goal: float, passes: int) -> Priced:
+    """The prices of a program at a goal after so many passes, with the stays planned."""
+    prices = lagrangian.prices_of(program, lagrangian.FIRST, goal * GOALS, passes)
     stays = np.zeros(program.num_buffers, STAY)
     stays = stays[: planned_stays(program, prices.uses, stays)]
     after = np.searchsorted(stays["buffer"], np.arange(program.num_buffers), side="right")
-    return Priced(prices, stays, after)
+    reach = np.zeros(program.num_buffers, np.int64)
+    group_reach(program, prices.uses, reach)
+    return Priced(prices, stays, after, reach)
 
 
 def at_scale(program: ProgramArrays, at: Priced, rule: Rule) -> Priced:
@@ -223,17 +248,17 @@ def priced(search: Search, share: float = 1.0) -> Rule:
     def better(best: Rule, rule: Rule) -> Rule:
         if values and (rule in values or len(values) >= GAMES or search.budget.spent(share)):
             return best
-        at = at_scale(program, priced_once(rule.goal), rule)
+        at = at_scale(program, priced_once(rule.goal, rule.passes), rule)
         play_priced(program, search.game.state, at, rule)
         values[rule] = search.finish()
         return rule if values[rule] > values[best] else best
 
     best, step = functools.reduce(better, FIRST, FIRST[0]), 1.0
     while step > 0.2 and len(values) < GAMES and not search.budget.spent(share):
-        before = best
-        for name, way in itertools.product(Rule._fields, (step, -step)):
+        before, best = best, better(best, best._replace(passes=OTHER[best.passes]))
+        for name, way in itertools.product(FACTORS, (step, -step)):
             number = max(getattr(best, name), LOWEST)
-            number = round(number * float(np.exp(way * getattr(FACTOR, name))), 3)
+            number = round(number * float(np.exp(way * FACTORS[name])), 3)
             best = better(best, best._replace(**{name: number}))
         step = step if best != before else step / 2.0
     return best
