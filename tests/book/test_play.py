@@ -226,6 +226,8 @@ def test_thirty_races(browser, opened):
             assert 12 <= ahead <= 18 and mean["fiedler"] > mean["brkga"]
         elif one["name"] == "attention blocks":
             assert max(mean.values()) / min(mean.values()) < 1.001
+        if at % 2:  # drawing them takes seconds
+            continue
         opened("race", f"graph={at}")
         browser.click(".lm-live [data-many]")
         browser.run(

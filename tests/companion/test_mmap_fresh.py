@@ -20,7 +20,7 @@ def record(name, method, values, latency_s=1.0, seed=0):
 def rows():
     names, records = compiled.names(fresh.PROGRAMS), []
     for k, name in enumerate(names):
-        large = runs.num_buffers(name) > fresh.LARGE
+        large = runs.num_buffers(name) > runs.LARGE
         records.append(record(name, "xla", [0.5], latency_s=1.1))
         records.append(record(name, "random", [0.1]))
         records.append(record(name, "evolution-logits", [0.3 + 0.01 * k]))
@@ -68,7 +68,7 @@ def test_a_search_returns_nothing_before_its_first_game(rows):
     x, y = np.array(curve["x"]), np.array(curve["y"])
     assert not y[x < 1.0].any() and y[(x >= 1.0) & (x < 2.0)] == pytest.approx(0.1)
     end = cell(rows, "all", "muzero", "return")["value"]
-    assert y[x >= 2.0] == pytest.approx(end) and x[-1] == pytest.approx(fresh.SECONDS_LARGE)
+    assert y[x >= 2.0] == pytest.approx(end) and x[-1] == pytest.approx(runs.SECONDS_LARGE)
     assert all(low <= value <= high for low, value, high in zip(curve["low"], y, curve["high"]))
 
 
@@ -82,7 +82,7 @@ def test_every_method_of_the_plan_runs_on_every_program():
         mine = [run for run in planned if run.instance == name]
         assert {run.method for run in mine} == methods
         clocks = {run.config["seconds"] for run in mine if "seconds" in run.config}
-        assert len(clocks - {fresh.SHORT}) == 1
+        assert clocks == {runs.LESS["random"]["seconds"], runs.seconds_of(name)}
 
 
 def test_lessons_are_exact():

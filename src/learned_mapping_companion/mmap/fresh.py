@@ -8,7 +8,6 @@ development table.
 
 import numpy as np
 
-from learned_mapping.mmap.searches.priced import GAMES
 from learned_mapping_companion.artifact import Artifact, Quick, Runs
 from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.mmap import runs
@@ -16,6 +15,7 @@ from learned_mapping_companion.mmap.runs import XLA
 from learned_mapping_companion.mmap.speedup import AGENT, PRODS, RULES, latency_s, over_all
 from learned_mapping_companion.mmap.table2 import (
     BEST_OF_PAPER,
+    MODEL_FREE,
     PAPER_EVOLUTION,
     Returns,
     best_of,
@@ -32,20 +32,25 @@ from learned_mapping_companion.table import (
 )
 
 PROGRAMS = "compiled-fresh"
-SECONDS = 120.0  # CPU seconds of each run, compilation apart.
-LARGE, SECONDS_LARGE = 1_000, 240.0
-"""Buffers above which a program is large, and the seconds there."""
-PLACES = np.geomspace(0.01, SECONDS_LARGE, 45)
+PLACES = np.geomspace(0.01, runs.SECONDS_LARGE, 45)
 LOOKS = np.array([0.05, 0.25, 1.0, 10.0, 60.0])
 """CPU seconds at which the curves over all programs are drawn, and those at which a table has
 them."""
-SHORT = 20.0
-"""Seconds of random play, which needs no more."""
-METHODS = ("random", "priced", *PAPER_EVOLUTION, "edit-search", "search-only")
-METHODS += (AGENT, "learning-only")
+OWN_EVOLUTION = "evolution-policy"
+METHODS = ("random", "priced", *PAPER_EVOLUTION, OWN_EVOLUTION, "edit-search", MODEL_FREE)
+METHODS += ("search-only", AGENT, "learning-only")
 MOST_SEEDS = 2
 CONTRASTS = {
-    AGENT: (BEST_OF_PAPER, "edit-search", "priced", "learning-only", "search-only", "random"),
+    AGENT: (
+        BEST_OF_PAPER,
+        OWN_EVOLUTION,
+        "edit-search",
+        "priced",
+        "learning-only",
+        "search-only",
+        MODEL_FREE,
+        "random",
+    ),
     "priced": (BEST_OF_PAPER, "edit-search"),
     BEST_OF_PAPER: ("random",),
 }
@@ -59,13 +64,8 @@ def plan_fresh(seeds: int) -> Runs:
     for name in names:
         yield runs.plan_run(XLA, name, {})
     for name in names:
-        long = SECONDS_LARGE if runs.num_buffers(name) > LARGE else SECONDS
         for method in METHODS:
-            config = {"seconds": SHORT if method == "random" else long}
-            if method == "priced":
-                config = {"samples": GAMES}
-            count = 1 if method == "priced" else min(seeds, MOST_SEEDS)
-            yield from runs.plan_runs(method, name, config, count)
+            yield from runs.plan_by_clock(method, name, min(seeds, MOST_SEEDS))
 
 
 def assemble_fresh(records: Records) -> Rows:
@@ -155,7 +155,7 @@ def _over(size: str, returns: Returns) -> Rows:
         method: {
             name: values
             for name, values in found.items()
-            if size == "all" or (runs.num_buffers(name) > LARGE) == (size == "large")
+            if size == "all" or (runs.num_buffers(name) > runs.LARGE) == (size == "large")
         }
         for method, found in returns.items()
     }

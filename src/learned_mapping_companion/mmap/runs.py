@@ -21,8 +21,9 @@ from learned_mapping.hardware.memory_hierarchy import (
     program_latency,
 )
 from learned_mapping.mmap.mapping import Mapping, claimed_share
-from learned_mapping.mmap.methods import PLANS, solve
+from learned_mapping.mmap.methods import METHODS, PLANS, solve
 from learned_mapping.mmap.rules.play import Game, mapping_of
+from learned_mapping.mmap.searches.priced import GAMES
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.program import Program
@@ -54,11 +55,29 @@ LEARNING = (
     "compile_s",
 )
 """Metrics of a training that a record keeps; `mmap.agent.solve` says what each is."""
+SECONDS, LARGE, SECONDS_LARGE = 120.0, 1_000, 240.0
+"""CPU seconds of one core that every search and training of the tables has, compilation apart; and
+those on programs of more buffers than `LARGE`."""
+LESS: dict[str, Record] = {
+    "random": {"seconds": 20.0},
+    "greedy-tuned": {"seconds": 12.0},
+    "priced": {"samples": GAMES},
+}
+"""A method that needs no such time -> the limits of its runs."""
 DIGEST_LENGTH = 16
 STALLS = ("arrival_stall_s", "overwrite_stall_s", "write_back_s", "contention_s", "drain_s")
 
 
 load = functools.lru_cache(maxsize=4)(compiled.load)
+
+
+def program_of(name: str, config: Record) -> Program:
+    """A compiled program; with ``memory`` that much fast memory, as a share of its own."""
+    program, _ = load(name)
+    fast_bytes = int(config.get("memory", 1.0) * program.fast_bytes)
+    return (
+        program if fast_bytes == program.fast_bytes else program.with_memory(fast_bytes=fast_bytes)
+    )
 
 
 def program_digest(name: str) -> str:
@@ -69,6 +88,11 @@ def program_digest(name: str) -> str:
 def num_buffers(name: str) -> int:
     """Buffers of a compiled program, from the manifest."""
     return int(compiled.item(name).facts["buffers"])
+
+
+def seconds_of(name: str) -> float:
+    """CPU seconds of a search or training on a program."""
+    return SECONDS_LARGE if num_buffers(name) > LARGE else SECONDS
 
 
 def plan_run(
@@ -84,8 +108,22 @@ def plan_runs(method: str, instance: str, config: Record, seeds: int, **more: bo
     return [plan_run(method, instance, config, seed, **more) for seed in range(seeds)]
 
 
+def plan_by_clock(method: str, instance: str, seeds: int) -> list[Run]:
+    """A method's runs on a program for as long as all have, or less where it needs less; one where
+    nothing in it is random. Those of minutes are long."""
+    by_chance, limits = METHODS[method].random, LESS.get(method)
+    config = limits or {"seconds": seconds_of(instance)}
+    count = seeds if by_chance else 1
+    return plan_runs(method, instance, config, count, long=by_chance and not limits)
+
+
 def plan_one_round(
-    instance: str, seconds: float, seed: int = 0, arm: str = "muzero", **settings: Any
+    instance: str,
+    seconds: float,
+    seed: int = 0,
+    arm: str = "muzero",
+    memory: float | None = None,
+    **settings: Any,
 ) -> Run:
     """A training in one round, some settings changed, which `model.run_model` performs."""
     about = {
@@ -93,7 +131,7 @@ def plan_one_round(
         "program": program_digest(instance),
         "arm": arm,
         "settings": settings,
-    }
+    } | ({} if memory is None else {"memory": memory})
     return Run("mmap.ablation", "muzero", instance, about, seed, long=True)
 
 
@@ -103,8 +141,9 @@ def run_method(method: str, instance: str, config: Record, seed: int) -> Record:
 
     Args:
       method: any of `mmap.methods`, or `XLA`.
-      config: ``program``, the digest of the compiled one; ``seconds`` or ``samples``; ``keep``, to
-        have the mapping; ``games``, how many games from all along a training to have.
+      config: ``program``, the digest of the compiled one; ``seconds`` or ``samples``; ``memory``,
+        see `program_of`; ``keep``, to have the mapping; ``games``, how many games from all along a
+        training to have.
 
     Returns:
       The record. Of a game it has ``actions``, a digit per buffer, which `replayed` plays. Of the
@@ -122,6 +161,7 @@ def run_method(method: str, instance: str, config: Record, seed: int) -> Record:
         )
     if method == XLA:
         return compiler_record(program, compiler)
+    program = program_of(instance, config)
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     result = solve(program, method, seed=seed, cpu=True, **limits)
     record_of = learner_record if method in LEARNED else searcher_record

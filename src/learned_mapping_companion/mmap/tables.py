@@ -8,6 +8,7 @@ end at all.
 import numpy as np
 
 from learned_mapping.mmap.agent.config import LONG
+from learned_mapping.mmap.bounds.prices import price_bound
 from learned_mapping.mmap.bounds.upper import integer_bound, upper_bound
 from learned_mapping.mmap.mapping import Mapping, make_mapping
 from learned_mapping.mmap.rules.play import Game
@@ -80,9 +81,11 @@ def stored_mapping(artifact_id: str) -> tuple[Program, Mapping]:
 
 
 def run_bound(method: str, instance: str, config: Record, seed: int) -> Record:
-    """A proven upper bound on a program's return: ``bound-lp`` by linear, ``bound`` by integer
-    programming."""
-    program = workload(instance)
+    """A proven upper bound on a program's return: ``bound-prices`` by prices, ``bound-lp`` by
+    linear, ``bound`` by integer programming."""
+    program = runs.program_of(instance, config)
+    if method == "bound-prices":
+        return {"return": price_bound(program)}
     bound = (
         upper_bound(program)
         if method == "bound-lp"
