@@ -183,7 +183,8 @@ def test_no_text_of_a_result_is_markup_in_a_table(text, monkeypatch):
     }
     standing = bench.Standing(
         **{"program": text, "digest": text, "buffers": 1, "bound": 1.0, "best": 1.0},
-        **{"latency_s": 1.0, "game": True, "by": text, "date": text, "sha256": text},
+        **{"latency_s": 1.0, "game": 1.0, "game_sha256": text, "by": text, "date": text},
+        **{"sha256": text},
     )
     monkeypatch.setattr(bench, "standings", lambda: {text: standing})
     found = [
