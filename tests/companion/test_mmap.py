@@ -251,7 +251,7 @@ def test_the_agents_record_keeps_what_it_learned(monkeypatch):
         costs = mmap_runs.judged(program, mmap_runs.replayed(program, actions))["costs"]
         assert [costs["return"], costs["latency_s"]] == pytest.approx([value, latency_s])
     monkeypatch.setattr(mmap_runs, "num_buffers", lambda name: 174)
-    monkeypatch.setattr(mmap_runs, "decisions_of", lambda name, actions: 174)
+    monkeypatch.setattr(mmap_runs, "decisions_of", lambda *_: 174)
     config = {"seconds": 1.0, "program": "0" * 16}
     records = [
         {

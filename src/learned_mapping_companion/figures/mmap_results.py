@@ -127,13 +127,14 @@ def drop_backup(rows: Rows) -> Figure:
     """Random play of `mmap.dropbackup`: the share of games with a dead end, where there are any."""
     lost = sorted(_of(rows, "lost"), key=lambda row: -row["value"])
     met = [row for row in lost if row["value"] > 0]
-    figure, axes = new_figure(width=PHONE_INCHES, height=2.6)
+    figure, axes = new_figure(width=PHONE_INCHES, height=3.2)
     look = {"color": method_colour("random"), "error_kw": {"linewidth": 1.0}}
     axes.bar(range(len(met)), [row["value"] for row in met], 0.6, yerr=charts.errors(met), **look)
-    axes.set_title(f"random play: none on {len(lost) - len(met)} of {len(lost)} programs")
-    names = [row["instance"] for row in met]
+    programs, those = ({row["instance"].split(", ")[0] for row in rows} for rows in (lost, met))
+    axes.set_title(f"random play: none on {len(programs - those)} of {len(programs)} programs")
+    names = [row["instance"].replace(", ", ",\n").replace(" the", "\nthe") for row in met]
     axes.set_xticks(
-        range(len(met)), [name.replace("_", "_\n", 1) if len(name) > 14 else name for name in names]
+        range(len(met)), [name.replace("_", "_\n") if len(name) > 14 else name for name in names]
     )
     axes.set_ylabel("share of games with a dead end")
     axes.grid(False, axis="x")

@@ -7,9 +7,9 @@ from learned_mapping_companion.artifact import NOTHING, Artifact, Runs
 from learned_mapping_companion.mmap.runs import (
     learner_record,
     learning_rows,
-    load,
     num_buffers,
     plan_one_round,
+    program_of,
     return_of,
 )
 from learned_mapping_companion.mmap.table2 import ABLATED
@@ -55,7 +55,7 @@ def run_model(method: str, instance: str, config: Record, seed: int) -> Record:
     `runs.run_method`."""
     from learned_mapping.mmap.agent.solve import solve
 
-    program, _ = load(instance)
+    program = program_of(instance, config)
     changed = config_for(program.num_buffers, **config["settings"])
     limits = {"seconds": config["seconds"], "games": config.get("samples")}
     return learner_record(

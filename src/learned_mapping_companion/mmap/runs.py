@@ -250,10 +250,10 @@ def _stalls(latency: LatencyBreakdown) -> dict[str, float]:
     return {name: float(getattr(latency, name)) for name in STALLS}
 
 
-def learning_rows(instance: str, method: str, outcomes: Records) -> Rows:
+def learning_rows(instance: str, method: str, outcomes: Records, memory: float = 1.0) -> Rows:
     """Rows ``games``, ``games_worth`` and ``updates`` of a method that learns: the least of its
     runs, for the claims. A game is worth the decisions of the best one, where the record has its
-    actions, else one for each buffer; those made in windows count."""
+    actions, else one for each buffer; those made in windows count. `memory` as in `program_of`."""
     if any("updates" not in result for result in outcomes):  # some records of PPO count games alone
         played = float(min((result["samples"] for result in outcomes), default=0))
         return rows(instance, method, {"games": played}, n=len(outcomes)) if method == "ppo" else []
@@ -262,25 +262,27 @@ def learning_rows(instance: str, method: str, outcomes: Records) -> Rows:
         "updates": float(min(r["updates"] for r in outcomes)),
     }
     if all("decisions" in r for r in outcomes):
-        worth = (r["decisions"] / decisions_of(instance, r.get("actions")) for r in outcomes)
+        worth = (
+            r["decisions"] / decisions_of(instance, r.get("actions"), memory) for r in outcomes
+        )
         least["games_worth"] = float(min(worth))
     return rows(instance, method, least, n=len(outcomes))
 
 
-def decisions_of(instance: str, actions: str | None) -> int:
+def decisions_of(instance: str, actions: str | None, memory: float = 1.0) -> int:
     """The number of decisions of a game that had a choice; of unknown actions, as many as
     buffers."""
     if actions is None:
         return num_buffers(instance)
-    return max(len(decision_starts(instance, actions)), 1)
+    return max(len(decision_starts(instance, actions, memory)), 1)
 
 
 @functools.lru_cache(maxsize=256)
-def decision_starts(instance: str, actions: str) -> np.ndarray:
+def decision_starts(instance: str, actions: str, memory: float) -> np.ndarray:
     """The buffers at which a game had a choice."""
     from learned_mapping.mmap.agent.games import Guide
 
-    guide = Guide(load(instance)[0])
+    guide = Guide(program_of(instance, {"memory": memory}))
     guide.follow(np.array([int(action) for action in actions]))
     return guide.decisions
 
