@@ -109,7 +109,7 @@ def group_reach(program: ProgramArrays, uses: np.ndarray, reach: np.ndarray) -> 
             continue
         reach[b], end = ends[buffer.alias], buffer.instruction
         if buffer.is_output != 0:
-            end = min(lagrangian.copy_steps(program, uses, b)[1], max(buffer.live_end, end))
+            end = buffer.live_end if uses[b].far == NONE else min(uses[b].far, buffer.live_end)
         ends[buffer.alias] = max(ends[buffer.alias], end)
 
 
