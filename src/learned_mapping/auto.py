@@ -73,12 +73,12 @@ def answer(
         budget = Budget(seconds=limit, samples=samples, cpu=clock.cpu, progress=progress)
         rng = np.random.default_rng(seed)
         run: Callable[..., Any] = method.run
-        more: tuple[Any, ...] = ()
+        start: tuple[Any, ...] = ()
         go_on = _go_on(problem, name)
         if best is not None and go_on and _judged(problem, task, best):
-            run, more = go_on, ([best.solution],)
+            run, start = go_on, ([best.solution],)
         try:
-            outcome = run(task, rng, budget, *more)
+            outcome = run(task, rng, budget, *start)
         except DoesNotFitError as error:
             least = float(error.least_bytes.max())
             return Answer(None, str(error).partition(": ")[2], least, bound)

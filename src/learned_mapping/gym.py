@@ -463,8 +463,8 @@ class _OneStep(_Mapping):
         self.graph = self._graph(self.task)
         _fits(self.graph.name, self.graph.num_ops, self._ops, "ops")
         self._observation = np.zeros(self.observation_space.shape, np.float32)
-        shown = self._shown().reshape(-1)
-        self._observation[: len(shown)] = shown
+        observation = self._shown().reshape(-1)
+        self._observation[: len(observation)] = observation
         info = {"instance": self.graph.name, "bound": self.bound}
         return self._observation.copy(), info | {"edges": self.graph.op_edges.copy()}
 

@@ -373,7 +373,7 @@ def measured(
         raise InputError(
             method, "metrics", f"expected numbers by name, got {told(outcome.metrics)}"
         )
-    more = {
+    measures = {
         name: real(value, method, f"metrics[{told(name)}]")
         for name, value in found.items()
         if value is not None
@@ -388,7 +388,7 @@ def measured(
         raise InputError(method, "solution", broken[0].detail if broken else str(error)) from error
     return replace(
         outcome,
-        metrics=metrics | {name: value for name, value in more.items() if name not in metrics},
+        metrics=metrics | {name: value for name, value in measures.items() if name not in metrics},
     )
 
 

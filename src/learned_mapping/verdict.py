@@ -46,12 +46,12 @@ class Violations:
         self._count[rule] += 1
         if self.listed is None or self._count[rule] <= self.listed:
             names = tuple(culprits)
-            more = (
+            rest = (
                 ()
                 if self.listed is None or len(names) <= self.listed
                 else (f"and {len(names) - self.listed} more",)
             )
-            self._violations.append(Violation(rule, names[: self.listed] + more, detail))
+            self._violations.append(Violation(rule, names[: self.listed] + rest, detail))
 
     def all(self) -> tuple[Violation, ...]:
         """The listed violations, and for each rule with more of it a last one that says so."""

@@ -556,13 +556,13 @@ def _cell(measured: Measured | None, over: str = "") -> str:
     rows are of one run."""
     if measured is None:
         return ""
-    shown = f"<br>{number(measured.value)}"
+    text = f"<br>{number(measured.value)}"
     if measured.low != measured.high:
-        shown += f"<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
-    about = (
+        text += f"<br><small>[{number(measured.low)}, {number(measured.high)}]</small>"
+    notes = (
         [f"{EXTREMES[over]} of {measured.instances}"]
         if over in EXTREMES and measured.instances > 1
         else []
     )
-    about += ["n = 1"] if measured.runs == 1 else []
-    return shown + (f"<br><small>{', '.join(about)}</small>" if about else "")
+    notes += ["n = 1"] if measured.runs == 1 else []
+    return text + (f"<br><small>{', '.join(notes)}</small>" if notes else "")

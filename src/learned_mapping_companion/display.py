@@ -108,12 +108,12 @@ def table(
     for origin, rows in groups.items():
         for row in rows:
             cells.setdefault((row["metric"], row["instance"], row["method"]), {})[origin] = row
-    shown, repeated = metrics or list(dict.fromkeys(key[0] for key in cells)), _repeated(result)
+    chosen, repeated = metrics or list(dict.fromkeys(key[0] for key in cells)), _repeated(result)
     if joined:
         cells = {
             key_: cell
             for key_, cell in cells.items()
-            if key_[0] in shown
+            if key_[0] in chosen
             and (not methods or key_[2] in methods)
             and (not instances or key_[1] in instances)
         }
@@ -124,12 +124,12 @@ def table(
         return grid(
             joined,
             list(dict.fromkeys(row for row, _ in texts)),
-            [*map(caption, shown)],
+            [*map(caption, chosen)],
             texts,
             key=key,
         )
     pieces = []
-    for metric in shown:
+    for metric in chosen:
         keys = [key for key in cells if key[0] == metric]
         down = [
             i
@@ -236,10 +236,10 @@ def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> H
     cells of more than 30 characters wrap. The first name of a column may be empty."""
     body = ""
     for first, *rest in rows:
-        shown = [number(cell.item() if hasattr(cell, "item") else cell) for cell in rest]
+        words = [number(cell.item() if hasattr(cell, "item") else cell) for cell in rest]
         cells = "".join(
             f"<td{' class=lm-wrap' if len(cell) > 30 else ''}>{escaped(cell)}</td>"
-            for cell in shown
+            for cell in words
         )
         body += f'<tr><th scope="row">{escaped(number(first))}</th>{cells}</tr>'
     return simple_table(title, head_row(head), Html(body))

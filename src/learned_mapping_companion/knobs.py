@@ -14,7 +14,7 @@ STATIC = "LEARNED_MAPPING_STATIC"
 """Environment variable that is set while the book is rendered: its pages have no kernel."""
 
 
-def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
+def knobs(function: Callable[..., Any], **choices: Sequence[Any]) -> None:
     """Shows what a function makes of its defaults, and again whenever a reader turns a knob: the
     new answer, and beneath it the one before. A button turns all knobs back.
 
@@ -26,13 +26,13 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
     """
     defaults = {
         name: p.default
-        for name, p in inspect.signature(shown).parameters.items()
+        for name, p in inspect.signature(function).parameters.items()
         if p.default is not p.empty
     }
     if unknown := set(choices) - set(defaults):
         raise TypeError(f"no parameters with a default: {', '.join(sorted(unknown))}")
     if os.environ.get(STATIC):
-        display(*_pieces(shown(**defaults)))
+        display(*_pieces(function(**defaults)))
         named = ", ".join(name.replace("_", " ") for name in choices)
         display(Markdown(f"*With the defaults. In JupyterLab these are knobs: {named}.*"))
         return
@@ -41,7 +41,7 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
     turned = {name: _knob(name, defaults[name], choice) for name, choice in choices.items()}
     back = ipywidgets.Button(description="Turn back")
     display(*turned.values(), back)
-    pieces = _pieces(shown(**defaults))
+    pieces = _pieces(function(**defaults))
     places = [
         display(piece, display_id=True)
         for piece in (*pieces, Markdown(""), *[Markdown("")] * len(pieces))
@@ -54,7 +54,7 @@ def knobs(shown: Callable[..., Any], **choices: Sequence[Any]) -> None:
             return
         values = defaults | {name: knob.value for name, knob in turned.items()}
         try:
-            output = shown(**values)
+            output = function(**values)
         except Exception as fault:  # the reader may turn a knob to where there is no answer
             output = Html(f"<em>No answer here: {escaped(fault)}</em>")
         rows = (*_pieces(output), *[Markdown("")] * len(pieces))[: len(pieces)]

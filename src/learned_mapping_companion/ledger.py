@@ -35,12 +35,12 @@ def entries(profile: str = "full") -> list[dict[str, Any]]:
             result, fault = None, str(error)
         paper = PAPERS[artifact_id.partition(".")[0]]
         row: dict[str, Any] = {"id": artifact_id, "paper": paper, "title": entry["title"]}
-        more = (
+        options = (
             ""
             if result is None or result["seeds"] == DEFAULT_SEEDS[profile]
             else f" --seeds {result['seeds']}"
         )
-        row["command"] = f"lmap make {artifact_id} --profile {profile}{more}"
+        row["command"] = f"lmap make {artifact_id} --profile {profile}{options}"
         row["changed"] = [fault] * bool(fault) if result is None else results.staleness(result)
         row["state"] = "not yet run" if result is None else "stale" if row["changed"] else "fresh"
         row["state"] = "damaged" if fault else row["state"]
@@ -122,8 +122,9 @@ def choose(count: int, seed: int) -> tuple[list[dict[str, Any]], int]:
         record for name in TABLE for record in read_records(results.runs_path(name)).values()
     ]
     records = [record for record in records if repeatable(record)]
-    here = [record for record in records if not of_another_processor(record)]
-    return random.Random(seed).sample(here, min(count, len(here))), len(records) - len(here)
+    comparable = [record for record in records if not of_another_processor(record)]
+    chosen = random.Random(seed).sample(comparable, min(count, len(comparable)))
+    return chosen, len(records) - len(comparable)
 
 
 def differences(record: Mapping[str, Any]) -> list[str]:

@@ -84,12 +84,12 @@ def counting_rows(rule: Measure, rows: list[dict[str, Any]]) -> list[dict[str, A
         rule.rows.get("baseline"),
         rule.against.get("method"),
     } - {None}:
-        mine = [row for row in rows if row["method"] == method]
-        deciding = {_place(row) for row in mine if row["metric"] == rule.rows.get("metric")}
+        of_method = [row for row in rows if row["method"] == method]
+        deciding = {_place(row) for row in of_method if row["metric"] == rule.rows.get("metric")}
         deciding -= {"all"}
         deciding &= {named} if named not in (None, "all") else deciding
         for metric, least in ({"games": 1} | LEARNERS.get(method, {})).items():
-            counts = [row for row in mine if row["metric"] == metric]
+            counts = [row for row in of_method if row["metric"] == metric]
             counts = [row for row in counts if row["instance"] == named] or counts
             if not counts and metric in LEARNERS.get(method, {}):
                 return []

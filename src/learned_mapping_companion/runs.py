@@ -37,9 +37,9 @@ class RunsFailedError(LearnedMappingError):
         lines = [
             f"{run.method} on {run.instance}, seed {run.seed}: {fault}" for run, fault in failures
         ]
-        shown = "; ".join(lines[:5]) + (f"; and {len(lines) - 5} more" if len(lines) > 5 else "")
+        text = "; ".join(lines[:5]) + (f"; and {len(lines) - 5} more" if len(lines) > 5 else "")
         unfinished = f" ({done} of {total} are there)" if done + len(lines) < total else ""
-        super().__init__(f"{len(lines)} of {total} runs failed{unfinished}: {shown}")
+        super().__init__(f"{len(lines)} of {total} runs failed{unfinished}: {text}")
 
 
 class RunsMissingError(UnfinishedError):
@@ -131,11 +131,11 @@ def execute(
             outcomes = in_processes(tasks, min(jobs, len(tasks)), limit)
         from tqdm import tqdm
 
-        failures, shown = (
+        failures, bar_options = (
             [],
             {"desc": label, "unit": "run", "file": sys.stderr, "disable": not progress},
         )
-        with tqdm(total=len(distinct), initial=len(records), **shown) as bar:
+        with tqdm(total=len(distinct), initial=len(records), **bar_options) as bar:
             for run, outcome in outcomes:
                 if "error" in outcome:
                     failures.append((run, outcome["error"]))

@@ -33,12 +33,12 @@ def annealing() -> Html:
 
 def policy() -> Html:
     """The settings of paper 2's policy that were tried on the validation graphs."""
-    shown, rows = ("credit", "op_weight", "rollouts", "epochs", "learning_rate", "moved"), []
+    fields, rows = ("credit", "op_weight", "rollouts", "epochs", "learning_rate", "moved"), []
     for row in _read("mcm/policy.json")["grid"]:
         start = ("with a start" if row["kind"] == "begun" else "uniform") + (
             "" if row["learning"] else ", frozen"
         )
-        words = "as in the tables" if row["usual"] else named_values(row, shown)
+        words = "as in the tables" if row["usual"] else named_values(row, fields)
         rows.append((start, row["over_optimum"], row["factor_between_seeds"], words))
     return listing("After 1,000 samples", ["start", "of the optimum", "seeds", "settings"], rows)
 

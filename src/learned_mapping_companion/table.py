@@ -85,25 +85,25 @@ def values_of(entries: Iterable[Row], *keys: str, **where: Any) -> dict[Any, Any
     return {key: entry["value"] for key, (*_, entry) in by(chosen, *keys).items()}
 
 
-def row(instance: str, method: str, metric: str, value: Any, **more: Any) -> Row:
+def row(instance: str, method: str, metric: str, value: Any, **cells: Any) -> Row:
     """One row; NumPy's scalars become Python's."""
-    cells = {"instance": instance, "method": method, "metric": metric, "value": value, **more}
+    entry = {"instance": instance, "method": method, "metric": metric, "value": value, **cells}
     return {
-        name: cell.item() if isinstance(cell, np.generic) else cell for name, cell in cells.items()
+        name: cell.item() if isinstance(cell, np.generic) else cell for name, cell in entry.items()
     }
 
 
-def rows(instance: str, method: str, values: Mapping[str, Any], **more: Any) -> list[Row]:
+def rows(instance: str, method: str, values: Mapping[str, Any], **cells: Any) -> list[Row]:
     """A row per metric, with the same further cells."""
-    return [row(instance, method, metric, value, **more) for metric, value in values.items()]
+    return [row(instance, method, metric, value, **cells) for metric, value in values.items()]
 
 
 def interval_row(
-    instance: str, method: str, metric: str, interval: tuple[Any, Any, Any], **more: Any
+    instance: str, method: str, metric: str, interval: tuple[Any, Any, Any], **cells: Any
 ) -> Row:
     """A row of (value, low, high)."""
     value, low, high = interval
-    return row(instance, method, metric, value, low=low, high=high, **more)
+    return row(instance, method, metric, value, low=low, high=high, **cells)
 
 
 def summary_row(
@@ -113,7 +113,7 @@ def summary_row(
     values: Sequence[float] | Scores,
     *,
     statistic: Statistic = statistics.interquartile_mean,
-    **more: Any,
+    **cells: Any,
 ) -> Row:
     """The statistic of the runs' values, or of task -> values for a row over several instances; its
     95% interval, and their number."""
@@ -123,7 +123,7 @@ def summary_row(
         else values
     )
     interval = (float(statistic(pooled)), *bootstrap_interval(values, statistic))
-    return interval_row(instance, method, metric, interval, n=len(pooled), **more)
+    return interval_row(instance, method, metric, interval, n=len(pooled), **cells)
 
 
 def summaries(
@@ -137,10 +137,10 @@ def summaries(
 
 
 def mean_row(
-    instance: str, method: str, metric: str, values: Sequence[float] | Scores, **more: Any
+    instance: str, method: str, metric: str, values: Sequence[float] | Scores, **cells: Any
 ) -> Row:
     """The row of a mean, as `summary_row` has it."""
-    return summary_row(instance, method, metric, values, statistic=np.mean, **more)
+    return summary_row(instance, method, metric, values, statistic=np.mean, **cells)
 
 
 def gap_row(
@@ -150,11 +150,11 @@ def gap_row(
     ratios: Sequence[float] | Scores,
     *,
     below: bool = False,
-    **more: Any,
+    **cells: Any,
 ) -> Row:
     """The row of the percent by which the geometric mean of ratios is above 1, or with `below`
     under it."""
-    entry = summary_row(instance, method, metric, ratios, statistic=geometric_mean, **more)
+    entry = summary_row(instance, method, metric, ratios, statistic=geometric_mean, **cells)
     value, low, high = (
         100 * (1 - entry[end] if below else entry[end] - 1) for end in ("value", "low", "high")
     )
@@ -168,7 +168,7 @@ def ratio_rows(
     *,
     over_tasks: bool = False,
     trainings: Mapping[str, Sequence[int]] | None = None,
-    **more: Any,
+    **cells: Any,
 ) -> list[Row]:
     """Rows ``ratio`` of each pair (method, baseline) that both have scores and whose ratio says
     something, of method -> task -> the values of its runs; `over_tasks` as of `mean_ratio`,
@@ -184,6 +184,6 @@ def ratio_rows(
         if ratio is not None:
             runs = len(next(iter(scores[ours].values())))
             entries.append(
-                interval_row(instance, ours, "ratio", ratio, baseline=other, n=runs, **more)
+                interval_row(instance, ours, "ratio", ratio, baseline=other, n=runs, **cells)
             )
     return entries

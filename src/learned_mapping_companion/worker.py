@@ -55,13 +55,13 @@ def perform(task: dict[str, Any]) -> dict[str, Any]:
             f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})".split()
         )
         return {"error": text[:500]}
-    about = {
+    cost = {
         "seconds": seconds,
         "peak_bytes": _peak_bytes(),
         "cpu": clock.cpu_model(),
         "rate": round(rate, 4),
     }
-    return {"result": result, **about}
+    return {"result": result, **cost}
 
 
 def _plain(value: Any) -> Any:

@@ -137,8 +137,8 @@ def search_progress(
 
     total = samples if samples is not None else seconds
     unit = "evaluation" if samples is not None else "s"
-    shown = {"desc": label, "unit": unit, "file": sys.stderr, "disable": None, "leave": False}
-    with tqdm(total=total, unit_scale=True, **shown) as bar:
+    bar_options = {"desc": label, "unit": unit, "file": sys.stderr, "disable": None, "leave": False}
+    with tqdm(total=total, unit_scale=True, **bar_options) as bar:
 
         def report(done_samples: int, done_seconds: float, best: float | None) -> bool:
             bar.n = done_samples if samples is not None else round(done_seconds, 1)

@@ -231,8 +231,10 @@ def make_parser() -> argparse.ArgumentParser:
             specs[name] = package, specs.get(name, ("", {}))[1] | spec
     for name, (package, spec) in specs.items():
         help, own_help = spec["help"], name == "solve"
-        about = f"{help[0].upper()}{help[1:]}."
-        command = commands.add_parser(name, help=help, description=about, add_help=not own_help)
+        description = f"{help[0].upper()}{help[1:]}."
+        command = commands.add_parser(
+            name, help=help, description=description, add_help=not own_help
+        )
         command.add_argument("--json", action="store_true", help="print one JSON object on stdout")
         command.set_defaults(run=_late(package, spec["run"]))
         if own_help:

@@ -106,7 +106,7 @@ def _exported(module: Any, args: Sequence[Any], name: str) -> Any:
         table = default_decompositions()
         table.update(get_decompositions([getattr(torch.ops.aten, op) for op in DECOMPOSED]))
         table[torch.ops.aten.var_mean.correction] = _var_mean
-        table[torch.ops.aten.var.correction] = lambda *args, **more: _var_mean(*args, **more)[0]
+        table[torch.ops.aten.var.correction] = lambda *args, **named: _var_mean(*args, **named)[0]
         table[torch.ops.aten.linalg_vector_norm.default] = _norm
         return program.run_decompositions(table)
 
@@ -257,15 +257,15 @@ def _counted(node: Any, packet: Any, args: Sequence[Any]) -> float | None:
     count: Callable | None = flop_registry.get(packet)
     if count is None:
         return None
-    args, more = jax.tree.map(
+    args, named = jax.tree.map(
         lambda leaf: leaf.meta["val"] if hasattr(leaf, "meta") else leaf,
         (tuple(args), dict(node.kwargs)),
     )
-    return float(count(*args, **more, out_val=node.meta["val"]))
+    return float(count(*args, **named, out_val=node.meta["val"]))
 
 
 def _primitive(
-    target: Any, args: Sequence[Any], more: Mapping[str, Any]
+    target: Any, args: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     """The primitive that an ATen operation is, and the operation's arguments by name, sizes for
     each dimension."""
@@ -273,7 +273,7 @@ def _primitive(
     given = (
         {a.name: a.default_value for a in schema}
         | dict(zip((a.name for a in schema), args))
-        | {**more}
+        | {**named}
     )
     once = [
         a for a in schema if a.N and isinstance(given[a.name], list) and len(given[a.name]) == 1
@@ -294,8 +294,8 @@ def _parameters(
     """The parameters of a primitive that the rules of `primitive_costs` ask for, from those of the
     ATen operation."""
     if kind in ("sort", "top_k"):
-        more = {"k": given["k"]} if kind == "top_k" else {}
-        return {"dimension": given["dim"] % max(len(avals[0].shape), 1), **more}
+        extra = {"k": given["k"]} if kind == "top_k" else {}
+        return {"dimension": given["dim"] % max(len(avals[0].shape), 1), **extra}
     if kind == "integer_pow":
         return {"y": given["exponent"]}
     if kind == "fft":

@@ -241,10 +241,10 @@ def beside(spec: str) -> Iterator[None]:
     """A context in which what lies beside a user's module can be imported, as for a program that is
     run there."""
     path = Path(spec.rpartition(":")[0])
-    here = str(path.parent if path.suffix == ".py" else Path.cwd())
-    sys.path.insert(0, here)
+    folder = str(path.parent if path.suffix == ".py" else Path.cwd())
+    sys.path.insert(0, folder)
     try:
         yield
     finally:
-        if here in sys.path:
-            sys.path.remove(here)
+        if folder in sys.path:
+            sys.path.remove(folder)

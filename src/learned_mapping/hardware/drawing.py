@@ -100,8 +100,8 @@ def _profile(graph: ComputationGraph) -> Figure:
     scale, unit = time_unit(float(seconds.sum()))
     bottom, edges = np.zeros(bins), np.linspace(0, depth.max() + 1, bins + 1)
     for patch_colour in PALETTE[: len(kinds)]:
-        mine = np.array([colour == patch_colour for colour in colours])
-        top = bottom + np.bincount(place[mine], seconds[mine] * scale, bins)
+        of_colour = np.array([colour == patch_colour for colour in colours])
+        top = bottom + np.bincount(place[of_colour], seconds[of_colour] * scale, bins)
         axes.stairs(top, edges, baseline=bottom, fill=True, color=patch_colour)
         bottom = top
     axes.set_ylabel(f"time of ops ({unit})")

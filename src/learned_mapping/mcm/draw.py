@@ -92,10 +92,10 @@ def draw_partition(axes: Axes, graph: ComputationGraph, chip: np.ndarray, chips:
         return
     x = np.empty(graph.num_ops)
     for c in range(chips):
-        mine = chip == c
-        if mine.any():
-            low, high = depth[mine].min(), depth[mine].max()
-            x[mine] = c + (depth[mine] - low) / max(high - low, 1) * 0.6 - 0.3 * (high > low)
+        on_chip = chip == c
+        if on_chip.any():
+            low, high = depth[on_chip].min(), depth[on_chip].max()
+            x[on_chip] = c + (depth[on_chip] - low) / max(high - low, 1) * 0.6 - 0.3 * (high > low)
             axes.axvspan(c - 0.45, c + 0.45, color="#EEF3F7", zorder=0, linewidth=0)
         else:
             axes.axvspan(
@@ -178,8 +178,8 @@ def _lanes(depth: np.ndarray) -> np.ndarray:
     """[N] heights: ops of the same depth stand side by side, centred on 0."""
     y = np.empty(len(depth))
     for level in np.unique(depth):
-        mine = np.flatnonzero(depth == level)
-        y[mine] = np.arange(len(mine)) - (len(mine) - 1) / 2
+        of_level = np.flatnonzero(depth == level)
+        y[of_level] = np.arange(len(of_level)) - (len(of_level) - 1) / 2
     return y
 
 

@@ -105,12 +105,12 @@ def searched(search: Callable) -> Callable[[Task, np.random.Generator, Budget], 
             first = careful_greedy(task.model)
             budget.record(task.model.throughput(first))
         outcome = search(task, rng, budget)
-        assignment, more = outcome if isinstance(outcome, tuple) else (outcome, {})
-        if not obeys_pins(assignment, task.model.graph) and more.get("valid") != 0.0:
+        assignment, metrics = outcome if isinstance(outcome, tuple) else (outcome, {})
+        if not obeys_pins(assignment, task.model.graph) and metrics.get("valid") != 0.0:
             assignment = balanced_start(task.model, task.arrays)
         if first is not None and task.model.throughput(assignment) < task.model.throughput(first):
             assignment = first
-        return task.partition(assignment), more
+        return task.partition(assignment), metrics
 
     return run
 

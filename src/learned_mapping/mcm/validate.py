@@ -291,7 +291,7 @@ def stages_by_definition(
     ops: list[list[int]] = [[] for _ in range(chips)]
     for op in graph.topological_order.tolist():
         ops[f[op]].append(op)
-    rank = {op: i for mine in ops for i, op in enumerate(mine)}
+    rank = {op: i for on_chip in ops for i, op in enumerate(on_chip)}
     # (tensor, chip) -> place of its last use there in the chip's order
     last: dict[tuple[int, int], int] = {}
     for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist()):

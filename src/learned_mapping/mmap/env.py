@@ -438,13 +438,13 @@ def _insert(position: Position, wanted: jax.Array, offset, top, end, tensor) -> 
     place = jnp.where(victim < place, place - 1, place)
     from_right = wanted & (slots >= victim) & (slots < place)
     from_left = wanted & (slots > place) & (slots <= victim)
-    here = wanted & (slots == place)
+    at_place = wanted & (slots == place)
 
     def shifted(values: jax.Array, new: jax.Array) -> jax.Array:
         right = jnp.concatenate([values[1:], values[-1:]])
         left = jnp.concatenate([values[:1], values[:-1]])
         return jnp.where(
-            here, new, jnp.where(from_right, right, jnp.where(from_left, left, values))
+            at_place, new, jnp.where(from_right, right, jnp.where(from_left, left, values))
         )
 
     return position._replace(

@@ -41,10 +41,10 @@ def _buffers(program: EnvProgram, tables: ObservationTables, state: EnvState, b,
     chain = [b]
     for _ in range(observation.NEXT_OF_TENSOR):
         chain.append(jnp.where(chain[-1] < 0, -1, tables.next_of_tensor[chain[-1]]))
-    shown = jnp.stack([*(b + i for i in range(observation.NEXT_BUFFERS + 1)), *chain[1:]])
-    there = (shown >= 0) & (shown < program.num_buffers)
-    shown = jnp.clip(shown, 0, len(program.size) - 1)
-    when, tensor, alias = program.instruction[shown], program.tensor[shown], program.alias[shown]
+    drawn = jnp.stack([*(b + i for i in range(observation.NEXT_BUFFERS + 1)), *chain[1:]])
+    there = (drawn >= 0) & (drawn < program.num_buffers)
+    drawn = jnp.clip(drawn, 0, len(program.size) - 1)
+    when, tensor, alias = program.instruction[drawn], program.tensor[drawn], program.alias[drawn]
     end, status = position.tensor_end[tensor], position.group_status[jnp.maximum(alias, 0)]
     forced = state.forced[jnp.maximum(alias, 0)]
     moving = [
@@ -55,7 +55,7 @@ def _buffers(program: EnvProgram, tables: ObservationTables, state: EnvState, b,
         (alias >= 0) & (status == PLACED),
         (alias >= 0) & ((status == DROPPED) | forced),
     ]
-    numbers = jnp.concatenate([tables.static[shown], jnp.stack(moving, axis=1)], axis=1)
+    numbers = jnp.concatenate([tables.static[drawn], jnp.stack(moving, axis=1)], axis=1)
     return jnp.where(there[:, None], numbers, 0.0)
 
 

@@ -152,7 +152,7 @@ def _learn_and_go_on(
     """The agent for a part of the budget, then what `GOING_ON` has, each from the best mapping so
     far, the agent's or that of a start; the result says by whom, where more was found."""
 
-    def part(share: float, **more: Any) -> Budget:
+    def part(share: float, **limits: Any) -> Budget:
         seconds = None if budget.limit_s is None else share * budget.limit_s
         samples = (
             None if budget.limit_samples is None else max(int(share * budget.limit_samples), 1)
@@ -163,7 +163,7 @@ def _learn_and_go_on(
             cpu=budget.cpu,
             progress=budget.progress,
             strict=budget.strict,
-            **more,
+            **limits,
         )
 
     result = _learn(

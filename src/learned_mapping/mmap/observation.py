@@ -169,15 +169,15 @@ def observe(
     other = b
     for i in range(1 + NEXT_BUFFERS + NEXT_OF_TENSOR):
         if i <= NEXT_BUFFERS:
-            shown = b + i
+            drawn = b + i
         else:
             other = tables.next_of_tensor[other]
-            shown = other
-        if shown == NONE:
+            drawn = other
+        if drawn == NONE:
             break
-        if shown < num_buffers:
+        if drawn < num_buffers:
             at = i * BUFFER_NUMBERS
-            _draw_buffer(program, state, tables.static, shown, now, out[at : at + BUFFER_NUMBERS])
+            _draw_buffer(program, state, tables.static, drawn, now, out[at : at + BUFFER_NUMBERS])
     _draw_memory(program, state, now, out)
     for i in range(2 * SUPPLY):
         u = now - SUPPLY + i

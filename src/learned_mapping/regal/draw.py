@@ -56,19 +56,19 @@ def gantt(
     colour_of, kinds = op_colours(graph)
     # Ops.
     for device in range(devices):
-        mine = [
+        on_device = [
             i
             for i, (what, to) in enumerate(steps)
             if to == RUN_OP and schedule.placement[what] == device
         ]
-        bars = [(start[i], finish[i] - start[i]) for i in mine]
-        edge = "white" if len(mine) <= 200 else "none"
-        colours = [colour_of[steps[i][0]] for i in mine]
+        bars = [(start[i], finish[i] - start[i]) for i in on_device]
+        edge = "white" if len(on_device) <= 200 else "none"
+        colours = [colour_of[steps[i][0]] for i in on_device]
         chart.broken_barh(
             bars, (device - 0.36, 0.72), facecolors=colours, edgecolors=edge, linewidth=0.4
         )
         if graph.num_ops <= LABELLED_OPS:
-            for i, (left, length) in zip(mine, bars):
+            for i, (left, length) in zip(on_device, bars):
                 name = graph.op_names[steps[i][0]]
                 if length > 0.011 * width * len(name):
                     chart.text(

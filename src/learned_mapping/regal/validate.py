@@ -221,8 +221,8 @@ class _Judge:
         for position in range(len(queue)):
             held += change[position]
             peak = max(peak, held)
-        here = [op for op, place in enumerate(self.placement) if place == device]
-        return peak + sum(int(graph.op_weight_bytes[op]) for op in here)
+        on_device = [op for op, place in enumerate(self.placement) if place == device]
+        return peak + sum(int(graph.op_weight_bytes[op]) for op in on_device)
 
 
 class _Queues:

@@ -36,9 +36,9 @@ OPERATIONS, LINKS, SLOWEST = PALETTE[0], PALETTE[4], PALETTE[1]
 def broken_example(result: Mapping[str, Any]) -> Figure:
     """A panel per partition of a result of ``mcm.fig2``: the graph on its chips, the validator's
     verdict underneath."""
-    shown = [row for row in result["rows"] if row["metric"] == "verdict"]
-    figure, panels = charts.new_panels(len(shown), height=2.3 * -(-len(shown) // 2))
-    for panel, row in zip(panels, shown):
+    verdicts = [row for row in result["rows"] if row["metric"] == "verdict"]
+    figure, panels = charts.new_panels(len(verdicts), height=2.3 * -(-len(verdicts) // 2))
+    for panel, row in zip(panels, verdicts):
         draw_partition(
             panel, example_graph(), np.asarray(row["assignment"], int), EXAMPLE_PACKAGE.chips
         )
@@ -60,14 +60,14 @@ def gap_bars(result: Mapping[str, Any], methods: Sequence[str]) -> Figure:
     figure, axes = new_figure(height=1.2 + 0.62 * len(instances))
     step = 0.8 / max(len(methods), 1)  # the bars of an instance take 0.8 of its room
     for i, method in enumerate(methods):
-        mine = {row["instance"]: row for row in rows if row["method"] == method}
-        shown = [mine[name] for name in instances if name in mine]
+        by_instance = {row["instance"]: row for row in rows if row["method"] == method}
+        bar_rows = [by_instance[name] for name in instances if name in by_instance]
         places = (
-            np.array([instances.index(row["instance"]) for row in shown])
+            np.array([instances.index(row["instance"]) for row in bar_rows])
             + (i - (len(methods) - 1) / 2) * step
         )
-        charts.bars(axes, places, shown, 0.92 * step, start=1, label=method)
-        for place, row in zip(places, shown):
+        charts.bars(axes, places, bar_rows, 0.92 * step, start=1, label=method)
+        for place, row in zip(places, bar_rows):
             charts.write_beside(axes, f"{row['value']:.2f}", max(row["high"], row["value"]), place)
     axes.set(xscale="log", xlabel="time per result over the optimum's (1 = optimum)")
     charts.name_rows(axes, instances)
@@ -262,9 +262,9 @@ def door_dots(result: Mapping[str, Any]) -> Figure:
     figure, panels = charts.new_panels(2, height=2.2, sharey=True)
     for axes, cell, word in zip(panels, ("value", "bytes"), ("FLOP", "bytes")):
         for place, door in enumerate(doors):
-            mine = [row for row in rows if row["method"] == door]
-            near = [row[cell] for row in mine if row["alike"]]
-            far = sorted((row[cell], row["instance"]) for row in mine if not row["alike"])
+            of_door = [row for row in rows if row["method"] == door]
+            near = [row[cell] for row in of_door if row["alike"]]
+            far = sorted((row[cell], row["instance"]) for row in of_door if not row["alike"])
             spread = np.linspace(-0.25, 0.25, len(near))
             axes.plot(near, place + spread, "o", color=PALETTE[0], markersize=2.2, alpha=0.5)
             for number, (across, name) in enumerate(far, 1):
@@ -362,8 +362,8 @@ def _chips(axes: Axes, operations: np.ndarray, links: np.ndarray, longest: float
             axes.annotate(time, (c, 0.06), ha="center", fontsize=8, color="white", bbox=ground)
     step = max(1, chips // MOST_LABELLED)
     axes.set(xlim=(-0.6, chips - 0.4), ylim=(-0.02, LOAD + 0.75), yticks=[])
-    shown = range(0, chips, step)
-    axes.set_xticks(shown, [f"chip {c}" if chips <= MOST_LABELLED else str(c) for c in shown])
+    labelled = range(0, chips, step)
+    axes.set_xticks(labelled, [f"chip {c}" if chips <= MOST_LABELLED else str(c) for c in labelled])
     axes.tick_params(length=0)
     axes.grid(visible=False)
     for side in ("left", "bottom"):

@@ -48,18 +48,18 @@ def frames(steps: Sequence[Step]) -> list[Frame]:
     """The steps that change a domain, refuse a candidate for good or take decisions back; the last
     step always."""
     standing: list[tuple[int, bool]] = []
-    shown: list[Frame] = []
+    drawn: list[Frame] = []
     quiet: list[Step] = []
     for step in steps:
         standing.append((step.op, step.kind != LEFT))
         del standing[len(standing) - step.undone :]
         if step.before != step.after or step.undone or step.kind == LEFT or step is steps[-1]:
             fixed = frozenset(op for op, decided in standing if decided)
-            shown.append(Frame(step, fixed, tuple(quiet)))
+            drawn.append(Frame(step, fixed, tuple(quiet)))
             quiet = []
         else:
             quiet.append(step)
-    return shown
+    return drawn
 
 
 def short_name(name: str) -> str:
@@ -222,10 +222,10 @@ def repair_steps(
 ) -> Html:
     """The steps of `solver.fix_trace` as HTML with buttons; `name` as of `svg.stepper`."""
     grid = _Grid(graph, chips)
-    shown = [
+    pictures = [
         (draw(grid, candidate, frame), tell(graph, candidate, frame)) for frame in frames(steps)
     ]
-    return Html(svg.stepper(shown, LEGEND, "step", name))
+    return Html(svg.stepper(pictures, LEGEND, "step", name))
 
 
 def scattered(

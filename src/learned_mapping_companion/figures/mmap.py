@@ -142,11 +142,13 @@ def actions_figure(program: Program, rows: Rows) -> Figure:
 
 def layouts(program: Program, rows: Rows) -> Figure:
     """The paper's Figure 8: a panel per row with a ``mapping``, ``stays`` outlined and lettered."""
-    shown = [row for row in rows if "mapping" in row]
-    figure, panels = new_panels(len(shown), len(shown), height=3.8, sharex=True, sharey=True)
+    layout_rows = [row for row in rows if "mapping" in row]
+    figure, panels = new_panels(
+        len(layout_rows), len(layout_rows), height=3.8, sharex=True, sharey=True
+    )
     scale, _ = byte_unit(program.fast_bytes)
     letter = {"ha": "center", "va": "center", "zorder": 5, "fontweight": "bold"}
-    for axes, row in zip(panels, shown):
+    for axes, row in zip(panels, layout_rows):
         mapping = make_mapping(program, **row["mapping"])
         draw_layout(axes, program, mapping)
         height = row["tensor_bytes"] / scale

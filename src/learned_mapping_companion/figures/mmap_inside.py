@@ -72,14 +72,14 @@ def imagined(rows: Rows) -> Figure:
     few large ones are there too."""
     programs = by(charts.of(rows, "reward_correlation"), "instance")
     figure, panels = charts.facets(programs, 0.5, 2.4)
-    for axes, _, shown in panels:
-        for row, colour in zip((shown[-1], shown[0]), (PALETTE[4], PALETTE[0])):
+    for axes, _, panel_rows in panels:
+        for row, colour in zip((panel_rows[-1], panel_rows[0]), (PALETTE[4], PALETTE[0])):
             points = np.array(row["pairs"])
             ahead = f"{row['step']} ahead" + (
                 f", rank corr. {row['value']:.2f}" if row["value"] is not None else ""
             )
             axes.scatter(*points.T, s=9, color=colour, linewidth=0, alpha=0.7, label=ahead)
-        ends = [pair for row in shown for step in row["pairs"] for pair in step]
+        ends = [pair for row in panel_rows for step in row["pairs"] for pair in step]
         low, high = 1.3 * min(*ends, -0.1), 1.3 * max(*ends, 0.1)
         axes.plot([low, high], [low, high], color=INK, linewidth=0.8, zorder=0)
         axes.set_xscale("symlog", linthresh=1.0)

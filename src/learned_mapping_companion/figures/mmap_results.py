@@ -48,9 +48,9 @@ def curves(
     the seeds shaded. The bound of a program is a return that no game exceeds."""
     programs = by((row for row in _of(rows, metric) if "curve" in row), "instance")
     figure, panels = charts.facets(programs, 0.6, 2.4)
-    for axes, instance, shown in panels:
-        right = max(row["curve"]["x"][-1] for row in shown)
-        for row in shown:
+    for axes, instance, panel_rows in panels:
+        right = max(row["curve"]["x"][-1] for row in panel_rows)
+        for row in panel_rows:
             look = {"colour": method_colour(row["method"]), "label": row["method"]}
             points = [
                 np.array(row["curve"].get(name, row["curve"]["y"]))
@@ -82,12 +82,15 @@ def returns(rows: Rows, paper: Rows = (), bounds: Mapping[str, float] | None = N
     figure, panels = charts.facets(
         programs, 0.7, 0.5 + 0.26 * len(methods), sharey=True, sharex=True
     )
-    for axes, instance, shown in panels:
-        places = [methods.index(row["method"]) for row in shown]
+    for axes, instance, panel_rows in panels:
+        places = [methods.index(row["method"]) for row in panel_rows]
         bars(
-            axes, places, [row if row["value"] > 0 else {**row, "value": 0.0} for row in shown], 0.8
+            axes,
+            places,
+            [row if row["value"] > 0 else {**row, "value": 0.0} for row in panel_rows],
+            0.8,
         )
-        for place, row in zip(places, shown):
+        for place, row in zip(places, panel_rows):
             within = row["value"] > ROOM
             dark = np.dot(to_rgb(method_colour(row["method"])), LUMINANCE) < PALE
             x, colour = (
@@ -151,21 +154,21 @@ def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
         if row["metric"] == "speedup" and row["instance"] != "all"
     }
     method, other = methods or leading_pair({"rows": rows})
-    shown = [row for (name, _), row in by_method.items() if name == method]
-    shown.sort(key=lambda row: (-row["value"], row["instance"]))
+    ordered = [row for (name, _), row in by_method.items() if name == method]
+    ordered.sort(key=lambda row: (-row["value"], row["instance"]))
     easy = {
         name for (known, name), row in by_method.items() if known == "hbm" and row["value"] > 1.0
     }
-    half = -(-len(shown) // 2)
+    half = -(-len(ordered) // 2)
     figure, panels = charts.new_panels(2, height=1.2 + 1.1 * ROW_INCHES * half, sharex=True)
-    for axes, here in zip(panels, (shown[:half], shown[half:])):
-        names = [row["instance"] for row in here]
+    for axes, part in zip(panels, (ordered[:half], ordered[half:])):
+        names = [row["instance"] for row in part]
         for pale in (False, True):
             places = [i for i, name in enumerate(names) if (name in easy) == pale]
             look = {"color": method_colour(method), "alpha": 0.4 if pale else 1.0}
             label = "where no mapping at all is faster too" if pale else method
             if places:
-                bars(axes, places, [here[i] for i in places], 0.7, start=1.0, label=label, **look)
+                bars(axes, places, [part[i] for i in places], 0.7, start=1.0, label=label, **look)
         rings = [by_method.get((other, name), {"value": np.nan})["value"] for name in names]
         look = {"facecolor": "white", "edgecolor": method_colour(other), "zorder": 3}
         axes.scatter(rings, range(len(names)), s=14, marker="o", label=other, **look)
@@ -178,20 +181,26 @@ def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
 def return_against_latency(rows: Rows) -> Figure:
     """Paper 1's Figure 6, best programs above: a dot per game, darker ones later; correlations."""
     rows = [row for row in rows if "group" in row]
-    groups = {group: by(mine, "instance") for group, mine in by(rows, "group").items()}
+    groups = {group: by(members, "instance") for group, members in by(rows, "group").items()}
     columns = max(map(len, groups.values()))
     figure, grid = new_figure(len(groups), columns, height=0.6 + 2.0 * len(groups), squeeze=False)
     words = {"correlation": "r", "near_correlation": "near"}
     for line, (group, programs) in zip(grid, groups.items()):
         for axes in line[len(programs) :]:
             axes.set_visible(False)
-        for axes, (name, shown) in zip(line, programs.items()):
+        for axes, (name, panel_rows) in zip(line, programs.items()):
             points = np.array(
-                [(row["return"], 1e-6 * row["value"]) for row in shown if row["metric"] == "cycles"]
+                [
+                    (row["return"], 1e-6 * row["value"])
+                    for row in panel_rows
+                    if row["metric"] == "cycles"
+                ]
             )
             colours = STAGES(np.linspace(0.25, 1.0, len(points)))
             axes.scatter(*points.T, s=24, c=colours, edgecolor=INK, linewidth=0.4)
-            numbers = {row["metric"]: row["value"] for row in shown if row["value"] is not None}
+            numbers = {
+                row["metric"]: row["value"] for row in panel_rows if row["value"] is not None
+            }
             corner = [
                 f"{word} {numbers[metric]:.2f}"
                 for metric, word in words.items()

@@ -33,7 +33,7 @@ def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
     """Table 1 as bars, one panel per dataset: the gap to the best known, its interval, the paper's
     value as a mark."""
     ours, theirs = (by(of(result[part], "gap_percent"), "instance") for part in ("rows", "paper"))
-    shown = [
+    down = [
         m
         for m in methods
         if any(row["method"] == m for d in DATASET_TITLES for row in ours.get(d, ()))
@@ -41,21 +41,23 @@ def gap_bars(result: dict[str, Any], methods: Sequence[str]) -> Figure:
     panels = {
         title: (ours[d], theirs.get(d, ())) for d, title in DATASET_TITLES.items() if d in ours
     }
-    figure, drawn = charts.facets(panels, 1.5, 0.36 * len(shown), 3, loc="left", sharey=True)
+    figure, drawn = charts.facets(panels, 1.5, 0.36 * len(down), 3, loc="left", sharey=True)
     for panel, _, rows in drawn:
         known, paper = ({row["method"]: row for row in series} for series in rows)
-        here = [known.get(m, {"method": m, "value": 0.0}) for m in shown]
-        charts.bars(panel, range(len(shown)), here, 0.66, error_kw={"linewidth": 1, "ecolor": INK})
-        marks = [(paper[m]["value"], i) for i, m in enumerate(shown) if m in paper]
+        bar_rows = [known.get(m, {"method": m, "value": 0.0}) for m in down]
+        charts.bars(
+            panel, range(len(down)), bar_rows, 0.66, error_kw={"linewidth": 1, "ecolor": INK}
+        )
+        marks = [(paper[m]["value"], i) for i, m in enumerate(down) if m in paper]
         if marks:
             panel.plot(*zip(*marks), "D", **DIAMOND, markersize=5, clip_on=False, zorder=5)
         reach = max(
-            [*(row.get("high", row["value"]) for row in here), *(x for x, _ in marks), 1e-9]
+            [*(row.get("high", row["value"]) for row in bar_rows), *(x for x, _ in marks), 1e-9]
         )
-        for i, row in enumerate(here):
+        for i, row in enumerate(bar_rows):
             said = f"{row['value']:.1f}" if "metric" in row else "–"
             panel.text(1.0, i, said, transform=panel.get_yaxis_transform(), ha="right", va="center")
-        charts.name_rows(panel, shown)
+        charts.name_rows(panel, down)
         panel.set(xlim=(0, 1.35 * reach), xlabel="gap to best known (%)")
     mark = Line2D([], [], marker="D", linestyle="", label="the paper, its graphs", **DIAMOND)
     figure.legend(handles=[mark], loc="outside lower right")
@@ -67,8 +69,8 @@ def seconds_by_size(result: dict[str, Any]) -> Figure:
     mean as a line."""
     figure, axes = new_figure(width=PHONE_INCHES, height=3.6)
     rows = of(result["rows"], "seconds_by_size")
-    for method, mine in by(rows, "method").items():
-        points = sorted((row["ops"], row["value"]) for row in mine)
+    for method, of_method in by(rows, "method").items():
+        points = sorted((row["ops"], row["value"]) for row in of_method)
         axes.plot(*zip(*points), "o-", color=method_colour(method), markersize=4, label=method)
     for row in of(result["paper"], "seconds"):
         if row["method"] == "brkga":
@@ -106,19 +108,21 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
     figure, drawn = charts.facets(
         panels, 1.1, 0.42 * len(distances), loc="left", sharex=True, sharey=True
     )
-    for panel, _, here in drawn:
+    for panel, _, panel_rows in drawn:
         panel.axvline(0, color=INK, linewidth=0.9)
         for k, name in enumerate(methods):
             offset, colour = SPREAD * (2 * k - len(methods) + 1), method_colour(name)
-            mine = [
-                (distances.index(row["far"]) + offset, row) for row in here if row["method"] == name
+            of_method = [
+                (distances.index(row["far"]) + offset, row)
+                for row in panel_rows
+                if row["method"] == name
             ]
             dots = [
                 (y, row)
-                for y, row in sorted(mine, key=lambda distance: distance[0])
+                for y, row in sorted(of_method, key=lambda distance: distance[0])
                 if row["metric"] != "refused"
             ]
-            values, shown = [row["value"] for _, row in dots], [row for _, row in dots]
+            values, dot_rows = [row["value"] for _, row in dots], [row for _, row in dots]
             look = {
                 "fmt": "o",
                 "color": colour,
@@ -127,8 +131,8 @@ def gains_by_distance(result: dict[str, Any]) -> Figure:
                 "capsize": 2,
                 "label": name,
             }
-            panel.errorbar(values, [y for y, _ in dots], xerr=charts.errors(shown), **look)
-            for y, row in mine:
+            panel.errorbar(values, [y for y, _ in dots], xerr=charts.errors(dot_rows), **look)
+            for y, row in of_method:
                 if row["metric"] == "refused":
                     look = {"ha": "right", "va": "center", "color": colour, "fontsize": 8}
                     panel.text(
@@ -169,12 +173,12 @@ def improvement_by_limit(result: dict[str, Any]) -> Figure:
     rows = of(result["rows"], "improvement_percent")
     limits = sorted({int(row["instance"]) for row in rows})
     figure, panels = charts.facets(by(rows, "dataset"), 0.0, 3.0, loc="left")
-    for panel, _, here in panels:
-        for name, mine in by(here, "method").items():
-            mine = sorted(mine, key=lambda row: int(row["instance"]))
+    for panel, _, panel_rows in panels:
+        for name, of_method in by(panel_rows, "method").items():
+            of_method = sorted(of_method, key=lambda row: int(row["instance"]))
             x, ends = (
-                [int(r["instance"]) for r in mine],
-                [[r[end] for r in mine] for end in ("value", "low", "high")],
+                [int(r["instance"]) for r in of_method],
+                [[r[end] for r in of_method] for end in ("value", "low", "high")],
             )
             style = "o--" if name.startswith("regal-imitation") else "o-"  # ours, not the paper's
             charts.curve(
@@ -198,13 +202,13 @@ def over_one_device(result: dict[str, Any]) -> Figure:
     drawn = [name for name in DEVICES_DRAWN if any(row["method"] == name for row in kinds)]
     titled = {DATASET_TITLES[kind]: group for kind, group in by(kinds, "kind").items()}
     figure, panels = charts.facets(titled, 0.0, 4.2, loc="left")
-    for panel, _, here in panels:
+    for panel, _, panel_rows in panels:
         for turn, name in enumerate(drawn):
-            mine = {row["machine"]: row for row in here if row["method"] == name}
-            on = [place for place, machine in enumerate(machines) if machine in mine]
+            by_machine = {row["machine"]: row for row in panel_rows if row["method"] == name}
+            on = [place for place, machine in enumerate(machines) if machine in by_machine]
             places = np.array(on) + 0.13 * (turn - (len(drawn) - 1) / 2)
-            values = np.array([mine[machines[place]]["value"] for place in on])
-            ends = np.array([[mine[machines[p]][end] for p in on] for end in ("low", "high")])
+            values = np.array([by_machine[machines[place]]["value"] for place in on])
+            ends = np.array([[by_machine[machines[p]][end] for p in on] for end in ("low", "high")])
             spread = np.abs(ends - values)
             panel.errorbar(
                 values, places, xerr=spread, fmt="o", markersize=4, linewidth=1.2,
@@ -228,8 +232,8 @@ def learning_curves(records: Sequence[dict[str, Any]]) -> Figure:
     )
     panels = {title: trained[d] for d, title in DATASET_TITLES.items() if d in trained}
     figure, drawn = charts.facets(panels, 0.0, 3.0, 3, loc="left")
-    for panel, _, here in drawn:
-        for record in here:
+    for panel, _, panel_records in drawn:
+        for record in panel_records:
             watched = [row for row in record["curve"] if "gap" in row]
             for name, key, style, words in lines:
                 x, y = ([row[axis] for row in watched] for axis in ("cpu_s", key))
@@ -261,8 +265,8 @@ def effect_and_noise(result: dict[str, Any]) -> Figure:
             x, np.negative(width), width, color=INK, alpha=0.12, linewidth=0, label="noise of a run"
         )
         for law, colour in LAW_COLOURS.items():
-            mine = [row for row in rows if row["method"] == law]
-            y, low, high = ([-row[end] for row in mine] for end in ("value", "high", "low"))
+            of_law = [row for row in rows if row["method"] == law]
+            y, low, high = ([-row[end] for row in of_law] for end in ("value", "high", "low"))
             charts.curve(
                 panel,
                 x,

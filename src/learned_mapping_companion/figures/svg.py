@@ -13,21 +13,21 @@ from learned_mapping.style import INK, PAPER
 SCRIPT = "\n" + Path(__file__).with_name("stepper.js").read_text()
 
 
-def words(x: float, y: float, text: str, more: str = "") -> str:
+def words(x: float, y: float, text: str, attributes: str = "") -> str:
     """Text at a place; `more` are attributes, here and in the others."""
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}" {more}>{html.escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}" {attributes}>{html.escape(text)}</text>'
 
 
-def line(x0: float, y0: float, x1: float, y1: float, more: str) -> str:
+def line(x0: float, y0: float, x1: float, y1: float, attributes: str) -> str:
     """A line between two places."""
-    return f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" {more}/>'
+    return f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" {attributes}/>'
 
 
-def rectangle(x: float, y: float, width: float, height: float, fill: str, more: str) -> str:
+def rectangle(x: float, y: float, width: float, height: float, fill: str, attributes: str) -> str:
     """A rectangle by its upper left corner."""
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}"'
-        f" {more}/>"
+        f" {attributes}/>"
     )
 
 
@@ -36,10 +36,10 @@ def box_path(x: float, y: float, width: float, height: float) -> str:
     return f"M{x:.1f} {y:.1f}h{width:.1f}v{height:.1f}h{-width:.1f}z"
 
 
-def path(parts: Iterable[str], more: str) -> str:
+def path(parts: Iterable[str], attributes: str) -> str:
     """One path of many parts; empty where there are none."""
     joined = "".join(parts)
-    return f'<path d="{joined}" {more}/>' if joined else ""
+    return f'<path d="{joined}" {attributes}/>' if joined else ""
 
 
 def picture(width: float, height: float, parts: Iterable[str]) -> str:

@@ -69,8 +69,8 @@ def plan_chips(seeds: int) -> Runs:
             yield from sweep("silicon.chips", [START], [GRAPH], config | {"samples": 1})
             for method in METHODS:
                 for samples in SAMPLES[:-1] if method in LEARN_CHIPS else SAMPLES:
-                    here = config | {"samples": samples}
-                    yield from sweep("silicon.chips", [method], [GRAPH], here, seeds)
+                    settings = config | {"samples": samples}
+                    yield from sweep("silicon.chips", [method], [GRAPH], settings, seeds)
 
 
 def assemble_chips(records: Records) -> Rows:
@@ -79,26 +79,26 @@ def assemble_chips(records: Records) -> Rows:
     Intervals are over worlds and seeds."""
     for spread, of_spread in by(_flat(records), "spread").items():
         groups = by(of_spread, "method", "samples")
-        scores = {key: _by_world(here) for key, here in groups.items()}
+        scores = {key: _by_world(group) for key, group in groups.items()}
         start = scores[START, 1]
         unit = {world: value for world, (value,) in start.items()}
-        more = {"spread": spread, "worlds": len(start)}
+        cells = {"spread": spread, "worlds": len(start)}
         for method in METHODS:
             counts = sorted(samples for name, samples in groups if name == method)
             few = counts[0]
             for samples in counts:
                 pair = {method: scores[method, samples], START: start}
-                over = _ratio(pair, method, START, samples=samples, **more)
+                over = _ratio(pair, method, START, samples=samples, **cells)
                 yield from (entry | {"metric": "over_start"} for entry in over)
             runs = groups[method, counts[-1]]
             logs = log_curves(runs, unit, counts[-1])
-            yield level_row(method, LEVEL, f"{LEVEL:.2f}", logs, INSTANCE) | more
-            seconds, ends = column(runs, "seconds"), {"samples": counts[-1], **more}
+            yield level_row(method, LEVEL, f"{LEVEL:.2f}", logs, INSTANCE) | cells
+            seconds, ends = column(runs, "seconds"), {"samples": counts[-1], **cells}
             yield summary_row(INSTANCE, method, "seconds", seconds, **ends)
             if method != LEARNED:
                 pair = {LEARNED: scores[LEARNED, few], method: scores[method, counts[-1]]}
                 ends = {"samples": few, "against": counts[-1]}
-                yield from _ratio(pair, LEARNED, method, **ends, **more)
+                yield from _ratio(pair, LEARNED, method, **ends, **cells)
 
 
 CHIPS = Artifact(
@@ -113,9 +113,9 @@ CHIPS = Artifact(
 )
 
 
-def _ratio(scores: Mapping[str, Scores], method: str, other: str, **more: Any) -> Rows:
+def _ratio(scores: Mapping[str, Scores], method: str, other: str, **cells: Any) -> Rows:
     """The row of the ratio of two methods over worlds and seeds, none where one cannot run."""
-    return ratio_rows(INSTANCE, scores, [(method, other)], over_tasks=True, **more)
+    return ratio_rows(INSTANCE, scores, [(method, other)], over_tasks=True, **cells)
 
 
 def _flat(records: Records) -> Records:
@@ -129,4 +129,4 @@ def _flat(records: Records) -> Records:
 
 
 def _by_world(records: Records) -> dict[str, list[float]]:
-    return {world: column(here, "throughput") for world, here in by(records, "instance").items()}
+    return {world: column(group, "throughput") for world, group in by(records, "instance").items()}

@@ -184,11 +184,11 @@ def assemble_optimum(records: Records) -> Rows:
     """Throughput by graph and number of chips, its ratio to the naive greedy's and the optimum's,
     memory used."""
     table = frame(records)
-    for (instance, chips), here in table.groupby(["instance", "config_chips"], sort=False):
+    for (instance, chips), group in table.groupby(["instance", "config_chips"], sort=False):
         name = "bert" if instance == BERT else f"{instance.removesuffix('_inference')}-{chips}"
-        by_method = dict(list(here.groupby("method", sort=False)))
+        by_method = dict(list(group.groupby("method", sort=False)))
         single = {rule: by_method[rule].throughput.iloc[0] for rule in ("greedy-naive", "optimum")}
-        extra = {"chips": chips, "ops": here.ops.iloc[0].item()}
+        extra = {"chips": chips, "ops": group.ops.iloc[0].item()}
         for method in (m for m in (*RULES, "cp-sat", *SEARCHES) if m in by_method):
             runs = by_method[method]
             values = runs.throughput.to_numpy()
@@ -201,7 +201,7 @@ def assemble_optimum(records: Records) -> Rows:
                 "peak_mib": runs.peak_bytes / MIB,
             }
             yield from summaries(name, method, columns, **extra)
-        yield row(name, "bound", "throughput", here.bound.iloc[0], n=1, **extra)
+        yield row(name, "bound", "throughput", group.bound.iloc[0], n=1, **extra)
 
 
 OPTIMUM = Artifact(

@@ -133,17 +133,17 @@ def assemble_cp_sat(records: Records) -> Rows:
     learns = table.config_samples.notna().rename("learns")
     keys = ["instance", "method", learns]
     for (instance, method, learner), runs in table.groupby(keys, sort=False):
-        about = {"ops": int(runs.ops.iloc[0]), "chips": CHIPS}
+        cells = {"ops": int(runs.ops.iloc[0]), "chips": CHIPS}
         if learner:
-            reached, about["samples"] = runs.ppo_of_optimum.tolist(), int(runs.samples.max())
-            yield summary_row(instance, method, "ppo_of_optimum", reached, **about)
+            reached, cells["samples"] = runs.ppo_of_optimum.tolist(), int(runs.samples.max())
+            yield summary_row(instance, method, "ppo_of_optimum", reached, **cells)
             continue
         line = runs.iloc[0]
-        yield row(instance, method, "near_ms", 1e3 * line.near_seconds, **about)
+        yield row(instance, method, "near_ms", 1e3 * line.near_seconds, **cells)
         if not method.startswith(ENGINE) and not method.endswith("nearest"):
             equal = [*line.near_equal, *line.far_equal]
-            about["n"] = len(equal)
-            yield row(instance, method, "equal_percent", 100 * np.mean(equal), **about)
+            cells["n"] = len(equal)
+            yield row(instance, method, "equal_percent", 100 * np.mean(equal), **cells)
             continue
         near, far = ([100 * share for share in kept] for kept in (line.near_kept, line.far_kept))
         columns = {
@@ -151,7 +151,7 @@ def assemble_cp_sat(records: Records) -> Rows:
             "near_of_optimum": line.near_of_optimum,
             "far_kept_percent": far,
         }
-        yield from summaries(instance, method, columns, **about)
+        yield from summaries(instance, method, columns, **cells)
 
 
 CP_SAT = Artifact(

@@ -32,8 +32,8 @@ def assemble_doors(records: Records) -> Rows:
             ends = zip((flop, *others), ALLOWED.values())
             near = all(abs(one - 1) <= most for one, most in ends)
             alike += near
-            about = dict(zip(("weights", "bytes"), others)) | {"alike": near}
-            yield row(name, door, "flop", flop, **about)
+            cells = dict(zip(("weights", "bytes"), others)) | {"alike": near}
+            yield row(name, door, "flop", flop, **cells)
         yield row(INSTANCE, door, "taken", len(ratios))
         yield row(INSTANCE, door, "alike", alike)
 

@@ -73,8 +73,8 @@ def assemble_eq_4(records: Records) -> Rows:
         most = max(result["most"] / result["chain"], gains[-1])
         proved.append(result["proved"])
         ends = {"over_chain": gains[-1], "over_chain_at_most": most}
-        about = {"ops": result["ops"], "chips": result["chips"]}
-        yield from rows(record["instance"], METHOD, ends, n=1, **about)
+        cells = {"ops": result["ops"], "chips": result["chips"]}
+        yield from rows(record["instance"], METHOD, ends, n=1, **cells)
     above = int((np.array(gains) > 1.0 + MORE).sum())
     whole = {"over_chain": geometric_mean(gains), "most_over_chain": max(gains)}
     whole |= {"graphs_above_chain": above, "graphs_proved": sum(proved)}

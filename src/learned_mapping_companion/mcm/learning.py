@@ -201,35 +201,36 @@ def assemble_fig5(records: Records) -> Rows:
     for share in SHARES if end > start else ():
         levels.append((float(np.exp(start + share / 100 * (end - start))), f"{share}%"))
     for method in methods:
-        mine, here = lines[lines.method == method], [r for r in records if r["method"] == method]
+        of_method = lines[lines.method == method]
+        group = [record for record in records if record["method"] == method]
         above = 0
-        for n, runs in mine.groupby("instance", sort=False):
+        for n, runs in of_method.groupby("instance", sort=False):
             columns = {"throughput": runs.throughput}
             columns |= {metric: runs.throughput / unit[n] for metric, unit in units.items()}
-            about = {"chips": runs.chips.iloc[0], "ops": runs.ops.iloc[0]}
-            first, *others = table.summaries(n, method, columns, **about)
+            graph_cells = {"chips": runs.chips.iloc[0], "ops": runs.ops.iloc[0]}
+            first, *others = table.summaries(n, method, columns, **graph_cells)
             if trained := trainings_of(method, len(runs)):
                 first["by_training"] = runs.throughput.groupby(trained).mean().tolist()
             yield from (first, *others)
             above += table.values_of(others, "metric")["over_careful"] > 1 + ROUNDING
         yield table.row(INSTANCE, method, "graphs_above_careful", int(above), graphs=len(names))
-        turns = mine.groupby(mine.groupby("instance").cumcount())
+        turns = of_method.groupby(of_method.groupby("instance").cumcount())
         seconds = [np.mean(runs.seconds.to_numpy()) for _, runs in turns]
         yield table.summary_row(INSTANCE, method, "seconds", seconds)
-        logs = log_curves(here, naive, here[0]["result"]["samples"])
+        logs = log_curves(group, naive, group[0]["result"]["samples"])
         searches, behind = method not in RULES, trainings_of(method, logs.shape[1])
-        more = {"curve": curve_of(np.exp(logs.mean((0, 1))))} if searches else {}
+        cells = {"curve": curve_of(np.exp(logs.mean((0, 1))))} if searches else {}
         for metric, unit in units.items():
             shift = np.log([unit[n] / naive[n] for n in names])
-            yield end_row(INSTANCE, method, metric, logs - shift[:, None, None], behind, **more)
-            more = {}
+            yield end_row(INSTANCE, method, metric, logs - shift[:, None, None], behind, **cells)
+            cells = {}
         for level in levels if searches else ():
             yield level_row(method, *level, logs, INSTANCE, behind)
-        yield from learning_rows(INSTANCE, method, here)
+        yield from learning_rows(INSTANCE, method, group)
     scores = {method: {n: throughput[n, method] for n in names} for method in methods}
     behind = {method: trainings_of(method, len(runs[names[0]])) for method, runs in scores.items()}
-    more = {"trainings": behind, "graphs": len(names)}
-    yield from table.ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, **more)
+    cells = {"trainings": behind, "graphs": len(names)}
+    yield from table.ratio_rows(INSTANCE, scores, CONTRASTS, over_tasks=True, **cells)
     yield from family_rows(scores)
 
 
@@ -243,12 +244,12 @@ def family_rows(scores: dict[str, dict[str, list[float]]]) -> Rows:
         if {ours, other} <= set(scores) and set(graphs_of) == set(scores[ours]):
             ratio = ratio_over_families(scores[ours], scores[other], graphs_of)
             if ratio is not None:
-                more = {
+                cells = {
                     "baseline": other,
                     "families": len(set(graphs_of.values())),
                     "n": len(graphs_of),
                 }
-                yield table.interval_row(INSTANCE, ours, "ratio_over_families", ratio, **more)
+                yield table.interval_row(INSTANCE, ours, "ratio_over_families", ratio, **cells)
 
 
 QUICK = Quick(
@@ -284,8 +285,8 @@ def assemble_table2(records: Records, figure: Record) -> Rows:
     by_method = table.by(runs, "method")
     naive = {r["instance"]: r["result"]["throughput"] for r in by_method[RULES[0]]}
     for entry in (entry for entry in counted if entry["target"] == DECIDING):
-        here = by_method[entry["method"]]
-        logs = log_curves(here, naive, here[0]["result"]["samples"])
+        group = by_method[entry["method"]]
+        logs = log_curves(group, naive, group[0]["result"]["samples"])
         entry["values"] = reached(np.exp(logs.mean(0)), float(DECIDING)).tolist()
     return reached_rows + counted + learnt_rows(figure)
 
@@ -305,9 +306,11 @@ def plan_modes(seeds: int) -> Runs:
 def assemble_modes(records: Records) -> Rows:
     """Throughput by graph, mode and credit."""
     lines = table.frame(records)
-    for name, here in lines.groupby("instance", sort=False):
+    for name, of_graph in lines.groupby("instance", sort=False):
         for mode in MODES:
-            runs = here[(here.config_mode == mode["mode"]) & (here.config_credit == mode["credit"])]
+            runs = of_graph[
+                (of_graph.config_mode == mode["mode"]) & (of_graph.config_credit == mode["credit"])
+            ]
             yield from table.summaries(
                 name, "rl", {"throughput": runs.throughput, "seconds": runs.seconds}, **mode
             )

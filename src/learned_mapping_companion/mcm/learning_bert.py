@@ -112,22 +112,22 @@ def assemble_fig6(records: Records) -> Rows:
         logs = log_curves(by_method.get(method, []), {GRAPH: best}, REACHED_AFTER)
         if logs.size:
             shares.append((float(np.exp(logs[..., -1].mean())), f"{method} after {REACHED_AFTER}"))
-    for method, here in by_method.items():
-        runs = table.frame(here)
+    for method, group in by_method.items():
+        runs = table.frame(group)
         units = {"throughput": 1.0, "improvement": naive, "over_optimum": best}
         columns = {metric: runs.throughput / unit for metric, unit in units.items() if unit > 0}
         columns["samples_that_run_percent"] = 100.0 * runs.ran / runs.samples
         columns["seconds"] = runs.seconds
         yield from table.summaries(INSTANCE, method, columns)
-        yield from learning_rows(INSTANCE, method, here)
+        yield from learning_rows(INSTANCE, method, group)
         if method in RULES:
             continue
         for unit, levels in ((naive, plain), (best, shares)):
             if unit > 0:
-                logs = log_curves(here, {GRAPH: unit}, here[0]["result"]["samples"])
+                logs = log_curves(group, {GRAPH: unit}, group[0]["result"]["samples"])
                 behind = trainings_of(method, logs.shape[1])
                 yield from [level_row(method, *level, logs, INSTANCE, behind) for level in levels]
-        logs = log_curves(here, {GRAPH: best}, here[0]["result"]["samples"])
+        logs = log_curves(group, {GRAPH: best}, group[0]["result"]["samples"])
         mean = np.exp(logs.mean((0, 1)))
         # before every seed has a partition that runs
         mean[np.any(logs <= np.log(LEAST), axis=(0, 1))] = 0.0
@@ -136,15 +136,15 @@ def assemble_fig6(records: Records) -> Rows:
             INSTANCE, method, "measured_over_optimum", measured, curve=curve_of(mean)
         )
     whole, early = (
-        {method: table.column(here, "throughput") for method, here in groups.items()}
+        {method: table.column(group, "throughput") for method, group in groups.items()}
         for groups in (by_method, table.by(short, "method"))
     )
     soon = {
-        method: [best_so_far(curve, TEN_MINUTES)[-1] for curve in table.column(here, "curve")]
-        for method, here in by_method.items()
+        method: [best_so_far(curve, TEN_MINUTES)[-1] for curve in table.column(group, "curve")]
+        for method, group in by_method.items()
         if method not in RULES
     }
-    for throughput, more in (
+    for throughput, cells in (
         (whole, {}),
         (early, {"samples": counts[-2]}),
         (soon, {"samples": TEN_MINUTES}),
@@ -154,7 +154,7 @@ def assemble_fig6(records: Records) -> Rows:
             method: trainings_of(method, len(values)) for method, values in throughput.items()
         }
         for entry in table.ratio_rows(
-            INSTANCE, scores, CONTRASTS, over_tasks=True, trainings=behind, **more
+            INSTANCE, scores, CONTRASTS, over_tasks=True, trainings=behind, **cells
         ):
             rival = np.mean(throughput[entry["baseline"]])
             values = np.array(throughput[entry["method"]]) / rival
@@ -176,8 +176,8 @@ def assemble_table3(records: Records, figure: Record) -> Rows:
     yield from reached_rows
     for reached in reached_rows:
         minutes = None if reached["value"] is None else reached["value"] * SECONDS_A_SAMPLE / 60
-        more = {"target": reached["target"], "n": reached["n"]}
-        yield table.row(INSTANCE, reached["method"], "minutes", minutes, **more)
+        cells = {"target": reached["target"], "n": reached["n"]}
+        yield table.row(INSTANCE, reached["method"], "minutes", minutes, **cells)
     yield from learnt_rows(figure)
 
 

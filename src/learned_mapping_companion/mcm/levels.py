@@ -25,8 +25,8 @@ def log_curves(records: Records, unit: Mapping[str, float], samples: int) -> np.
     """[G, S, samples] logarithms of throughput over `unit`, by graph and seed; every graph needs as
     many seeds."""
     curves = {
-        name: [best_so_far(record["result"]["curve"], samples) / unit[name] for record in here]
-        for name, here in by(records, "instance").items()
+        name: [best_so_far(record["result"]["curve"], samples) / unit[name] for record in group]
+        for name, group in by(records, "instance").items()
     }
     return np.log(np.maximum(np.array(list(curves.values())), LEAST))
 
@@ -44,15 +44,15 @@ def end_row(
     metric: str,
     logs: np.ndarray,
     trainings: Sequence[int] | None = None,
-    **more: Any,
+    **cells: Any,
 ) -> Row:
     """The geometric mean after the last sample, with the interval over trainings, if any, graphs
     and seeds, all drawn anew."""
     (graphs, seeds, samples), last = logs.shape, logs[..., -1]
     means = drawn_anew(last, drawn_tasks(graphs), np.random.default_rng(1), trainings).mean((1, 2))
     low, high = np.exp(np.percentile(means, (2.5, 97.5)))
-    more |= {"low": low, "high": high, "n": seeds, "graphs": graphs, "samples": samples}
-    return row(instance, method, metric, np.exp(last.mean()), **more)
+    cells |= {"low": low, "high": high, "n": seeds, "graphs": graphs, "samples": samples}
+    return row(instance, method, metric, np.exp(last.mean()), **cells)
 
 
 def level_row(
@@ -78,10 +78,12 @@ def level_row(
         for _ in range(RESAMPLES // 4)
     ]
     low, high = np.percentile(reached(np.array(means), level), (2.5, 97.5)).tolist()
-    more = {"censored": value, "censored_low": low, "censored_high": high, "target": target}
-    more |= {"low": _known(low, samples), "high": _known(high, samples)} if value <= samples else {}
-    more["n"] = logs.shape[1]
-    return row(instance, method, "samples", _known(value, samples), **more)
+    cells = {"censored": value, "censored_low": low, "censored_high": high, "target": target}
+    cells |= (
+        {"low": _known(low, samples), "high": _known(high, samples)} if value <= samples else {}
+    )
+    cells["n"] = logs.shape[1]
+    return row(instance, method, "samples", _known(value, samples), **cells)
 
 
 def _known(count: float, samples: int) -> float | None:
@@ -97,8 +99,8 @@ def curve_of(mean: np.ndarray) -> Record:
 def at_least(level: Row) -> Row:
     """The row ``samples_at_least`` of a row of `level_row`, with its interval."""
     ends = [level[name] for name in ("censored", "censored_low", "censored_high")]
-    more = {name: level[name] for name in ("target", "n")}
-    return interval_row(level["instance"], level["method"], "samples_at_least", ends, **more)
+    cells = {name: level[name] for name in ("target", "n")}
+    return interval_row(level["instance"], level["method"], "samples_at_least", ends, **cells)
 
 
 def level_table(

@@ -60,21 +60,21 @@ def assemble_size(records: Records) -> Rows:
     """
     groups = grouped(records)
     over: dict[str, dict[str, dict[str, list[float]]]] = {arm: {} for arm in SIZES}
-    for (name, method), here in groups.items():
+    for (name, method), group in groups.items():
         if method not in SIZES:
             continue
-        fewer, (samples, *_) = here[0]["config"]["samples"] // PART, column(here, "samples")
+        fewer, (samples, *_) = group[0]["config"]["samples"] // PART, column(group, "samples")
         naive, best = (groups[name, rule][0]["result"]["throughput"] for rule in RULES)
-        ends = np.array(column(here, "throughput"))
-        early = np.array([best_so_far(curve, fewer)[-1] for curve in column(here, "curve")])
+        ends = np.array(column(group, "throughput"))
+        early = np.array([best_so_far(curve, fewer)[-1] for curve in column(group, "curve")])
         columns = {f"over_optimum_after_{fewer}": early / best, "over_optimum": ends / best}
-        columns |= {"improvement": ends / naive, "seconds": column(here, "seconds")}
-        shown, updates = (
+        columns |= {"improvement": ends / naive, "seconds": column(group, "seconds")}
+        label, updates = (
             BERT if name == GRAPH else name,
             samples // agent_config(SIZES[method]).rollouts,
         )
-        yield from summaries(shown, method, columns, samples=samples)
-        yield row(shown, method, "updates", updates, n=len(here))
+        yield from summaries(label, method, columns, samples=samples)
+        yield row(label, method, "updates", updates, n=len(group))
         if name != GRAPH:
             for metric, values in columns.items():
                 over[method].setdefault(metric, {})[name] = values

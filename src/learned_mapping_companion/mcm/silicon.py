@@ -155,8 +155,8 @@ def assemble_fig7(records: Records) -> Rows:
         peaks = [np.array(r["peak_mib"]) for r in by_method[method]]
         for memory in (*MEMORIES_MIB, by_method[method][0]["sram_mib"]):
             fits = [100.0 * np.mean(peak <= memory) for peak in peaks]
-            more = {"chips": CHIPS, "sram_mib": memory}
-            yield summary_row(INSTANCE, method, "fits_percent", fits, **more)
+            cells = {"chips": CHIPS, "sram_mib": memory}
+            yield summary_row(INSTANCE, method, "fits_percent", fits, **cells)
     optimal = by_method["optimum"][0]["throughput"]
     for method in (*RULES, *SEARCHES):
         runs = pandas.DataFrame(by_method[method])

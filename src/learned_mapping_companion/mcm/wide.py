@@ -135,32 +135,32 @@ def assemble_wide(records: Records) -> Rows:
     names = list(dict.fromkeys(record["instance"] for record in records))
     bound = {name: bound_of(name) for name in names}
     scores = {}
-    for method, here in by(model, "method").items():
-        groups = by(here, "instance")
+    for method, group in by(model, "method").items():
+        groups = by(group, "instance")
         shares = {name: _throughputs(groups[name], bound[name]) for name in names}
         scores[method] = {name: _throughputs(groups[name]) for name in names}
         for name in names:
             yield summary_row(name, method, "of_bound", shares[name])
         logs = np.log(np.array([shares[name] for name in names]))[:, :, None]
-        given = {"samples": here[0]["config"].get("samples", 1)}  # what a search uses up
+        given = {"samples": group[0]["config"].get("samples", 1)}  # what a search uses up
         yield end_row(INSTANCE, method, "of_bound", logs) | given
-        spent = [record | {"result": record["result"] | given} for record in here]
+        spent = [record | {"result": record["result"] | given} for record in group]
         yield from learning_rows(INSTANCE, method, spent)
-        seconds = column(here, "seconds")
+        seconds = column(group, "seconds")
         yield summary_row(INSTANCE, method, "seconds", seconds, graphs=len(names))
     found = [record for record in model if record["result"].get("most")]
     ratios = [record["result"]["most"] / bound[record["instance"]] for record in found]
     if ratios:
         over = geometric_mean(ratios)
         yield row(INSTANCE, SOLVER, "its_bound", over, graphs=len(ratios), n=1)
-    more = {"graphs": len(names), "over_tasks": True}
-    yield from ratio_rows(INSTANCE, scores, CONTRASTS, **more)
+    cells = {"graphs": len(names), "over_tasks": True}
+    yield from ratio_rows(INSTANCE, scores, CONTRASTS, **cells)
     told = {
-        method: {name: _throughputs(runs) for name, runs in by(here, "instance").items()}
-        for method, here in by(measured, "method").items()
+        method: {name: _throughputs(runs) for name, runs in by(group, "instance").items()}
+        for method, group in by(measured, "method").items()
     }
-    more |= {"spread": SPREAD, "samples": min(MEASURED.values())}
-    for entry in ratio_rows(INSTANCE, told, ON_SILICON, **more):
+    cells |= {"spread": SPREAD, "samples": min(MEASURED.values())}
+    for entry in ratio_rows(INSTANCE, told, ON_SILICON, **cells):
         yield entry | {"metric": "ratio_on_silicon"}
 
 

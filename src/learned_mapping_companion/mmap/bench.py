@@ -103,17 +103,17 @@ def enter(
 ) -> None:
     """Makes a valid mapping the best one known, and what its actions give the best game, each where
     it returns more: writes their files, then the table; the former ones are removed last."""
-    before, about = table[program.name], dict[str, Any]()
+    before, changes = table[program.name], dict[str, Any]()
     if scored.value > before.best + SAME:
-        about = {"best": scored.value, "latency_s": scored.latency_s, "by": by}
-        about |= {"date": datetime.date.today().isoformat()}
-        about |= {"sha256": _written(folder, program, mapping)}
+        changes = {"best": scored.value, "latency_s": scored.latency_s, "by": by}
+        changes |= {"date": datetime.date.today().isoformat()}
+        changes |= {"sha256": _written(folder, program, mapping)}
     if scored.game > before.game + SAME:
         game = mapping if is_game(program, mapping) else as_game(program, mapping)
-        about |= {"game": scored.game, "game_sha256": _written(folder, program, game)}
-    if not about:
+        changes |= {"game": scored.game, "game_sha256": _written(folder, program, game)}
+    if not changes:
         return
-    table[program.name] = replace(before, **about)
+    table[program.name] = replace(before, **changes)
     rows = [asdict(row) for row in table.values()]
     write_json(folder / TABLE, {"schema": SCHEMA, "programs": rows}, indent=1)
     remove_others(folder, table[program.name])

@@ -170,8 +170,8 @@ def assemble_compiler(records: Records) -> Rows:
     entries += candidate_rows(records, groups)
     entries += same_program_rows(entries)
     entries += rows("all", "all", counts(records))
-    for method, mine in by(searched, "method").items():
-        entries += rows("all", method, counts(mine))
+    for method, group in by(searched, "method").items():
+        entries += rows("all", method, counts(group))
     return entries
 
 
@@ -186,24 +186,24 @@ COMPILER = Artifact(
 def program_rows(name: str, records: dict[str, Record], full: Record) -> Rows:
     """The rows of a program, of method -> what its record says, the compiler's own among them;
     `full` has the cycles of the compiler's normal run, where they are known."""
-    compiler, about = records[XLA], {"n": 1, "program": program_digest(name)}
+    compiler, cells = records[XLA], {"n": 1, "program": program_digest(name)}
 
     def speedups(result: Record) -> dict[str, float]:
         return {metric: compiler[cycles] / result[cycles] for metric, cycles in MEASURES.items()}
 
     for method, result in records.items():
         for cycles in MEASURES.values():
-            yield row(name, method, cycles, result[cycles], **about)
-        more = {fact: result[fact] for fact in ("placed", "copies", "left", "worst")}
-        yield row(name, method, "fast_bytes", result["fast_bytes"], n=1, **more)
-        yield from rows(name, method, speedups(result), **about)
+            yield row(name, method, cycles, result[cycles], **cells)
+        facts = {fact: result[fact] for fact in ("placed", "copies", "left", "worst")}
+        yield row(name, method, "fast_bytes", result["fast_bytes"], n=1, **facts)
+        yield from rows(name, method, speedups(result), **cells)
     for method, result in records.items():
         if method not in PRODS:
             continue
         values = {metric: max(speed, 1.0) for metric, speed in speedups(result).items()}
         fits = (result["fast_bytes"] or 0) <= capacity(name)
         values["speedup_packed"] = values["speedup"] if fits else 1.0
-        yield from rows(name, PRODS[method], values, **about)
+        yield from rows(name, PRODS[method], values, **cells)
     for method, key in ((XLA, "compiled_cycles"), (HBM, "compiled_slow_cycles")):
         if full.get(key) and method in records:
             identity = records[method]["cycles"] / full[key]
@@ -262,9 +262,9 @@ def same_program_rows(entries: Sequence[Row]) -> Rows:
     stalled = [r for r in entries if r["metric"] == "speedup_stalled" and r["instance"] != "all"]
     for method, plain in ON_PRICES.items():
         names = {r["instance"] for r in stalled if r["method"] == method}
-        shown = by((r for r in stalled if r["instance"] in names), "method")
+        by_method = by((r for r in stalled if r["instance"] in names), "method")
         for m in (PRODS[plain], PRODS[method]):
-            values = [r["value"] for r in shown.get(m, ())]
+            values = [r["value"] for r in by_method.get(m, ())]
             if values:
                 yield row("all", m, "speedup_stalled_same", np.mean(values), n=len(values))
 

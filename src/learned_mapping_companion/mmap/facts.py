@@ -234,12 +234,12 @@ def assemble_fig2(records: Records) -> Rows:
     further cells. The first row has the moves that lead to the state."""
     (record,) = records
     result = record["result"]
-    about = {key: result[key] for key in ("buffer", "tensor", "step", "bytes")}
+    buffer_cells = {key: result[key] for key in ("buffer", "tensor", "step", "bytes")}
     once = {"moves": result["moves"], "program": record["config"]["program"]}
     for name, outcome in result["actions"].items():
-        more = {key: outcome[key] for key in ("start", "end", "offset", "steps", "copy_s")}
-        more |= {"n": 1, **about, **once}
-        yield row(record["instance"], name.lower(), "reward_s", outcome["reward_s"], **more)
+        cells = {key: outcome[key] for key in ("start", "end", "offset", "steps", "copy_s")}
+        cells |= {"n": 1, **buffer_cells, **once}
+        yield row(record["instance"], name.lower(), "reward_s", outcome["reward_s"], **cells)
         once = {}
 
 
@@ -255,15 +255,15 @@ def assemble_table1(records: Records) -> Rows:
         column = column_of(program)
         # Of a live range the length counts.
         numbers = column if column.ndim == 1 else column[:, 1] - column[:, 0] + 1
-        about = {"unit": unit, "meaning": meaning, "program": program.digest[:DIGEST_LENGTH]}
+        cells = {"unit": unit, "meaning": meaning, "program": program.digest[:DIGEST_LENGTH]}
         for statistic in STATISTICS:
             value = float(getattr(np, statistic)(numbers))
-            yield row(INSTANCE, statistic, feature, value, n=len(numbers), **about)
+            yield row(INSTANCE, statistic, feature, value, n=len(numbers), **cells)
         for b in examples(program):
             value = column[b].tolist()
-            shown = f"[{value[0]}, {value[1]}]" if isinstance(value, list) else value
+            words = f"[{value[0]}, {value[1]}]" if isinstance(value, list) else value
             tensor = program.tensor_names[program.buffer_tensor[b]]
-            yield row(INSTANCE, f"buffer {b}", feature, shown, n=1, unit=unit, tensor=tensor)
+            yield row(INSTANCE, f"buffer {b}", feature, words, n=1, unit=unit, tensor=tensor)
 
 
 def family(name: str) -> str:
@@ -300,14 +300,14 @@ def assemble_table6(records: Records) -> Rows:
     printed = [entry["instance"] for entry in reported("mmap.table6")]
     for method, config in (("whole games", WHOLE), ("windows", WINDOWS), ("paper size", PAPER)):
         numbers = dataclasses.asdict(config)
-        shown = {name: SETTINGS.get(name) for name in printed}
-        shown |= {name.replace("_", " "): name for name in numbers if name not in SETTINGS.values()}
+        names = {name: SETTINGS.get(name) for name in printed}
+        names |= {name.replace("_", " "): name for name in numbers if name not in SETTINGS.values()}
         numbers |= {name: getattr(config, name) for name in SETTINGS.values()}
         numbers["training_steps"] = config.training_steps or None
-        for name, ours in shown.items():
-            more = {"meaning": meaning[ours]} if ours in meaning else {}
-            more |= {"n": 1, "in_paper": name in printed}
-            yield row(name, method, "hyperparameter", numbers.get(ours), **more)
+        for name, ours in names.items():
+            cells = {"meaning": meaning[ours]} if ours in meaning else {}
+            cells |= {"n": 1, "in_paper": name in printed}
+            yield row(name, method, "hyperparameter", numbers.get(ours), **cells)
 
 
 def assemble_fig4(records: Records) -> Rows:
@@ -324,8 +324,8 @@ def assemble_fig4(records: Records) -> Rows:
             for module, arrays in modules.items():
                 shapes = {name: list(array.shape) for name, array in arrays.items()}
                 count = sum(int(np.prod(shape)) for shape in shapes.values())
-                about = {"part": part, "module": module, "shapes": shapes}
-                yield row(INSTANCE, method, "parameters", count, n=1, **about)
+                cells = {"part": part, "module": module, "shapes": shapes}
+                yield row(INSTANCE, method, "parameters", count, n=1, **cells)
                 total += count
         yield row(INSTANCE, method, "parameters_total", total, n=1, sees=dict(PARTS))
 

@@ -88,9 +88,9 @@ def assemble_inside(records: Records) -> Rows:
     difference, its interval over trainings and their games; the tree of one decision."""
     for (name, method), group in table.grouped(records).items():
         agents = [record["result"] for record in group]
-        about = {name: group[0]["config"][name] for name in ("program", "seconds")}
+        training = {name: group[0]["config"][name] for name in ("program", "seconds")}
         yield from runs.learning_rows(name, method, agents)
-        yield table.summary_row(name, method, "return", [*map(runs.return_of, group)], **about)
+        yield table.summary_row(name, method, "return", [*map(runs.return_of, group)], **training)
         outcomes = [result["outcomes"] for result in agents]
         for metric in QUALITIES:
             yield row(name, method, metric, _mean(outcomes, metric), n=len(agents))
@@ -109,10 +109,10 @@ def assemble_inside(records: Records) -> Rows:
                 means = [np.mean(look) for look in games.values()]
                 yield table.mean_row(name, arm, f"{prefix}whole_games", means)
         curve = [look for look in agents[0]["log"] if look["value_error"] is not None]
-        shown = {"x": [look["updates"] for look in curve], "x_unit": "updates"}
+        places = {"x": [look["updates"] for look in curve], "x_unit": "updates"}
         for metric in ("value_error", "entropy"):
             y = [look[metric] for look in curve]
-            yield row(name, method, metric, y[-1], n=1, curve={**shown, "y": y})
+            yield row(name, method, metric, y[-1], n=1, curve={**places, "y": y})
         for k, look in enumerate(agents[0]["unroll"]):
             steps = [result["unroll"][k] for result in agents]
             cells = {key: look[key] for key in ("step", "pairs", "error", "size")}

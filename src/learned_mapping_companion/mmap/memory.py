@@ -22,8 +22,8 @@ def plan_memory(seeds: int) -> Runs:
         for share in SHARES.values():
             config = {"seconds": SECONDS, "memory": share}
             yield from (plan_run(method, name, config) for method in METHODS)
-            about = {"memory": share, "program": runs.program_digest(name)}
-            yield Run("mmap.bound", BOUND, name, about)
+            settings = {"memory": share, "program": runs.program_digest(name)}
+            yield Run("mmap.bound", BOUND, name, settings)
 
 
 def assemble_memory(records: Records) -> Rows:
@@ -38,11 +38,11 @@ def assemble_memory(records: Records) -> Rows:
             returns[method] = [r["result"]["return"] if proven else return_of(r) for r in group]
             yield mean_row("all", method, "return", returns[method], memory=memory)
         gains = [ours - theirs for ours, theirs in zip(returns[PRICES], returns[RULE])]
-        about = {"memory": memory, "baseline": RULE}
-        yield mean_row("all", PRICES, "difference", gains, **about)
+        cells = {"memory": memory, "baseline": RULE}
+        yield mean_row("all", PRICES, "difference", gains, **cells)
         for metric, sign in (("ahead", 1), ("behind", -1)):
             count = sum(sign * gain > AHEAD for gain in gains)
-            yield row("all", PRICES, metric, count, n=len(gains), **about)
+            yield row("all", PRICES, metric, count, n=len(gains), **cells)
 
 
 MEMORY = Artifact("mmap.memory", assemble_memory, plan_memory, Quick(instances=QUICK_PROGRAMS))

@@ -126,13 +126,13 @@ def plan_one_round(
     **settings: Any,
 ) -> Run:
     """A training in one round, some settings changed, which `model.run_model` performs."""
-    about = {
+    config = {
         "seconds": seconds,
         "program": program_digest(instance),
         "arm": arm,
         "settings": settings,
     } | ({} if memory is None else {"memory": memory})
-    return Run("mmap.ablation", "muzero", instance, about, seed, long=True)
+    return Run("mmap.ablation", "muzero", instance, config, seed, long=True)
 
 
 def run_method(method: str, instance: str, config: Record, seed: int) -> Record:

@@ -74,8 +74,8 @@ def assemble_fig6(records: Records) -> Rows:
         trained, points = found[name, None], []
         for (number, value, *_), price in zip(trained["games"], prices):
             points.append((value, price["stalled_cycles"], price["cycles"]))
-            about = {"group": group, "game": number, "return": value}
-            yield row(name, AGENT, "cycles", price["stalled_cycles"], n=1, **about)
+            cells = {"group": group, "game": number, "return": value}
+            yield row(name, AGENT, "cycles", price["stalled_cycles"], n=1, **cells)
         yield from correlations(name, group, np.array(points))
         yield from runs.learning_rows(name, AGENT, [trained])
 

@@ -150,10 +150,10 @@ def assemble_fig1(records: Records) -> Rows:
     """The return, in a row that carries the mapping itself, and the speedup over the compiler's."""
     (record,) = records
     key, result = (record["instance"], record["method"]), record["result"]
-    about = {"program": record["config"]["program"], "mapping": result["mapping"]}
+    cells = {"program": record["config"]["program"], "mapping": result["mapping"]}
     compiler = runs.compiler_record(*load(record["instance"]))
     speedup = compiler["costs"]["latency_s"] / result["costs"]["latency_s"]
-    yield row(*key, "return", runs.return_of(record), n=1, **about)
+    yield row(*key, "return", runs.return_of(record), n=1, **cells)
     yield row(*key, "speedup", speedup, n=1)
 
 

@@ -160,19 +160,19 @@ def lessons(
     advantage = np.zeros((count, NUM_ACTIONS))
     for first in range(0, count, SIDES):
         rows = slice(first, min(first + SIDES, count))
-        here = np.arange(rows.stop - rows.start)
-        games.start_at(guide, here, picks[rows])
+        places = np.arange(rows.stop - rows.start)
+        games.start_at(guide, places, picks[rows])
         games.observe()
-        seen[rows], legal[rows] = games.vector[here], games.legal[here]
+        seen[rows], legal[rows] = games.vector[places], games.legal[places]
         for action in range(NUM_ACTIONS):
             at = np.flatnonzero(legal[rows, action] & (guide.actions[picks[rows]] != action))
-            games.start_at(guide, here[: len(at)], picks[rows][at])
+            games.start_at(guide, places[: len(at)], picks[rows][at])
             games.observe()
             games.step(np.where(np.arange(SIDES) < len(at), action, -1))
-            values = games.end_like(guide, here[: len(at)], guide.program.num_buffers)
+            values = games.end_like(guide, places[: len(at)], guide.program.num_buffers)
             lead_s = (values - guide.saved[-1]) * guide.possible_s
             advantage[first + at, action] = lead_s / unit
-            games.restart(range(len(here)))
+            games.restart(range(len(places)))
     chosen = np.eye(NUM_ACTIONS, dtype=bool)[guide.actions[picks]]
     return Lessons(seen, legal, chosen, advantage)
 

@@ -55,17 +55,17 @@ def assemble_fig2_left(records: Records, table: Record) -> Rows:
     updates = results.select(table, instance=MEMORY, metric="updates")
     updates = [entry for entry in updates if entry["method"] in COMPARED]
     yield from updates
-    about = {entry["method"]: entry["training_seeds"] for entry in updates}
+    seeds_of = {entry["method"]: entry["training_seeds"] for entry in updates}
     rows = results.select(table, metric="graph_gap_percent", dataset=MEMORY)
     gaps = {(entry["method"], entry["instance"].partition("/")[2]): entry for entry in rows}
     for (method, graph), ours in gaps.items():
         if method in COMPARED:
             base = 1 + gaps["brkga", graph]["value"] / 100
             less = 100 * (1 - (1 + ours["value"] / 100) / base)
-            more = {"training_seeds": about[method]} if method in about else {}
+            cells = {"training_seeds": seeds_of[method]} if method in seeds_of else {}
             if trained := ours.get("by_training"):
-                more["by_training"] = [100 * (1 - (1 + gap / 100) / base) for gap in trained]
-            yield row(graph, method, "improvement_percent", less, n=ours["n"], **more)
+                cells["by_training"] = [100 * (1 - (1 + gap / 100) / base) for gap in trained]
+            yield row(graph, method, "improvement_percent", less, n=ours["n"], **cells)
 
 
 FIG2_LEFT = Artifact("regal.fig2_left", assemble_fig2_left)
@@ -79,8 +79,8 @@ def plan_fig2_right(seeds: int) -> Runs:
         for method in LIMIT_METHODS:
             networks = brought(method, dataset)
             for seed in range(min(seeds, LIMIT_SEEDS) if networks else 0):
-                more = networks[seed % len(networks)]
-                yield Run("regal.schedule", method, dataset, config | more, seed)
+                network = networks[seed % len(networks)]
+                yield Run("regal.schedule", method, dataset, config | network, seed)
 
 
 def assemble_fig2_right(records: Records) -> Rows:
@@ -89,8 +89,8 @@ def assemble_fig2_right(records: Records) -> Rows:
     ``gain_percent``, below the method's own at the first. Geometric means; trainings, graphs and
     runs are all drawn anew. ``graph_cost`` of each graph, at the first ``limit`` and the last."""
     trained, limits = training_seeds(records), records[0]["config"]["limits"]
-    for dataset, here in by_instance(records, LIMIT_DATASETS):
-        groups = here.groupby("method", sort=False)
+    for dataset, of_dataset in by_instance(records, LIMIT_DATASETS):
+        groups = of_dataset.groupby("method", sort=False)
         # [graphs, runs, limits] logarithms of costs, and their means over what is drawn anew.
         logs = {
             m: np.log([list(costs) for _, costs in runs.groupby("graph").costs])
@@ -98,15 +98,15 @@ def assemble_fig2_right(records: Records) -> Rows:
         }
         drawn = {method: drawn_means(method, dataset, values) for method, values in logs.items()}
         for method, values in logs.items():
-            mean, more = values.mean(axis=(0, 1)), trained.get((dataset, method), {})
-            more |= {"graphs": len(values), "dataset": dataset, "n": values[..., 0].size}
+            mean, cells = values.mean(axis=(0, 1)), trained.get((dataset, method), {})
+            cells |= {"graphs": len(values), "dataset": dataset, "n": values[..., 0].size}
             for k, limit in enumerate(limits):
                 others = {"improvement_percent": ("brkga", 0), "over_brkga_percent": ("brkga", -1)}
                 for metric, (other, j) in (others | {"gain_percent": (method, 0)}).items():
                     below = -np.expm1(mean[k] - logs[other].mean(axis=(0, 1))[j])
                     ends = ends_of(100 * -np.expm1(drawn[method][:, k] - drawn[other][:, j]))
-                    yield row(str(limit), method, metric, 100 * below, **ends, **more)
-        last = dict(zip(sorted(set(here.graph)), logs["brkga"][..., -1].mean(axis=1)))
+                    yield row(str(limit), method, metric, 100 * below, **ends, **cells)
+        last = dict(zip(sorted(set(of_dataset.graph)), logs["brkga"][..., -1].mean(axis=1)))
         for method, values in logs.items():
             yield from _limit_graph_rows(dataset, method, values, last, limits)
         for entry in updates_rows(r for r in records if r["instance"] == dataset):
@@ -128,9 +128,9 @@ def _limit_graph_rows(
     behind = trainings_of(method, dataset, logs.shape[1])
     for k, limit in ((0, min(limits)), (-1, max(limits))):
         for (graph, base), runs in zip(last.items(), logs[..., k]):
-            about = {"n": len(runs), "dataset": dataset, "limit": str(limit)}
+            cells = {"n": len(runs), "dataset": dataset, "limit": str(limit)}
             if behind:
                 means = np.reshape(runs, (behind[-1] + 1, -1)).mean(axis=1)
-                about["by_training"] = np.exp(means - base).tolist()
+                cells["by_training"] = np.exp(means - base).tolist()
             cost = np.exp(runs.mean() - base)
-            yield row(f"{dataset}/{graph}", method, "graph_cost", cost, **about)
+            yield row(f"{dataset}/{graph}", method, "graph_cost", cost, **cells)

@@ -68,10 +68,14 @@ def plan_distance(seeds: int) -> Runs:
                 "evaluations": EVALUATIONS,
             }
             for method in METHODS:
-                for more in brought(method, dataset):
+                for network in brought(method, dataset):
                     for seed in range(min(seeds, SEEDS)):
                         run = Run(
-                            "regal.distance", method, _instance(distance, name), config | more, seed
+                            "regal.distance",
+                            method,
+                            _instance(distance, name),
+                            config | network,
+                            seed,
                         )
                         runs.setdefault(run.digest, run)
     return list(runs.values())
@@ -122,9 +126,9 @@ def assemble_distance(records: Records) -> Rows:
     """
     for distance, sets in DISTANCES.items():
         for dataset, name in sets.items():
-            mine = by(records, "instance").get(_instance(distance, name), ())
-            mine = [record for record in mine if _serves(record, dataset)]
-            yield from _rows(f"{dataset}/{distance}", mine)
+            serving = by(records, "instance").get(_instance(distance, name), ())
+            serving = [record for record in serving if _serves(record, dataset)]
+            yield from _rows(f"{dataset}/{distance}", serving)
     yield from updates_rows(records)
 
 
@@ -152,17 +156,17 @@ def _rows(instance: str, records: Records) -> Rows:
     common |= {"median_ops": float(facts.ops[mean.index].median())} if len(mean) else {}
     trained = {method: seeds for (_, method), seeds in training_seeds(records).items()}
     for method in METHODS:
-        more = common | trained.get(method, {})
+        cells = common | trained.get(method, {})
         if method in refused:
-            yield row(instance, method, "refused", True, says=refused[method], **more)
+            yield row(instance, method, "refused", True, says=refused[method], **cells)
         elif len(mean) and method in mean:
-            yield gap_row(instance, method, "gap_percent", mean[method] / best[mean.index], **more)
+            yield gap_row(instance, method, "gap_percent", mean[method] / best[mean.index], **cells)
             baselines = {"improvement_percent": "brkga", "over_spectral_percent": "spectral-law"}
             for metric, baseline in baselines.items():
                 learned = method in trained or metric == "improvement_percent"
                 if method != "brkga" and learned and baseline in mean:
                     yield gap_row(
-                        instance, method, metric, mean[method] / mean[baseline], below=True, **more
+                        instance, method, metric, mean[method] / mean[baseline], below=True, **cells
                     )
 
 
@@ -178,8 +182,8 @@ def plan_outside(seeds: int) -> Runs:
     objective."""
     for objective, methods in OUTSIDE.items():
         for method in methods:
-            more = network_named(method, SERVES[objective]) if method in REINFORCED else {}
-            config = {"evaluations": EVALUATIONS, **more}
+            network = network_named(method, SERVES[objective]) if method in REINFORCED else {}
+            config = {"evaluations": EVALUATIONS, **network}
             yield from sweep("regal.outside", [method], [objective], config, seeds)
 
 
@@ -204,15 +208,18 @@ def assemble_outside(records: Records) -> Rows:
     intervals over graphs: of all graphs, of connected ones and of those in parts; and graph by
     graph ``graph_improvement_percent``."""
     table = outcomes(records)
-    for objective, here in table.groupby("instance", sort=False):
-        mean, whole = mean_costs(here), here.drop_duplicates("graph").set_index("graph").connected
+    for objective, of_objective in table.groupby("instance", sort=False):
+        mean, whole = (
+            mean_costs(of_objective),
+            of_objective.drop_duplicates("graph").set_index("graph").connected,
+        )
         for method in mean.columns.drop("brkga"):
             ratios = mean[method] / mean.brkga
-            seeds = int(here[here.method == method].groupby("graph").size().iloc[0])
+            seeds = int(of_objective[of_objective.method == method].groupby("graph").size().iloc[0])
             parts = {"all": ratios, "connected": ratios[whole], "parts": ratios[~whole]}
-            for name, mine in parts.items():
-                about = {"below": True, "graphs": len(mine), "seeds": seeds}
-                yield gap_row(f"{objective}/{name}", method, "improvement_percent", mine, **about)
+            for name, part in parts.items():
+                cells = {"below": True, "graphs": len(part), "seeds": seeds}
+                yield gap_row(f"{objective}/{name}", method, "improvement_percent", part, **cells)
             for graph, ratio in ratios.items():
                 yield row(
                     f"{objective}/{graph}",

@@ -46,8 +46,8 @@ def config_of(dataset: str) -> Record:
 
 def plan_effect(seeds: int) -> Runs:
     for dataset, (_, objective) in DATASETS.items():
-        for more in brought(LEARNED[objective], dataset)[:1]:
-            config = config_of(dataset) | more
+        for network in brought(LEARNED[objective], dataset)[:1]:
+            config = config_of(dataset) | network
             yield from sweep("regal.effect", [LEARNED[objective]], [dataset], config, STREAMS)
 
 
@@ -98,18 +98,18 @@ def assemble_effect(records: Records) -> Rows:
     """Rows by dataset, law and ``evaluations``: ``effect_percent``, the cost over uniform mutants',
     a geometric mean over the graphs that leave room and the streams; and ``noise_percent`` of laws
     that say nothing."""
-    for dataset, here in by(records, "instance").items():
-        runs = [r["result"]["graphs"] for r in here]
+    for dataset, group in by(records, "instance").items():
+        runs = [r["result"]["graphs"] for r in group]
         roomy = [name for name in runs[0] if all(one_run[name]["room"] for one_run in runs)]
-        for k, evaluations in enumerate(here[0]["config"]["evaluations"] if roomy else ()):
-            more = {"evaluations": evaluations, "graphs": len(roomy)}
+        for k, evaluations in enumerate(group[0]["config"]["evaluations"] if roomy else ()):
+            cells = {"evaluations": evaluations, "graphs": len(roomy)}
             for law in LAWS:
                 ratios = {
                     name: [one_run[name]["costs"][law][k] for one_run in runs] for name in roomy
                 }
-                yield gap_row(dataset, law, "effect_percent", ratios, **more)
+                yield gap_row(dataset, law, "effect_percent", ratios, **cells)
             variance = np.mean([one_run[name]["noise"][k] for one_run in runs for name in roomy])
-            yield row(dataset, "noise", "noise_percent", 100 * np.sqrt(variance), **more)
+            yield row(dataset, "noise", "noise_percent", 100 * np.sqrt(variance), **cells)
 
 
 EFFECT = Artifact("regal.effect", assemble_effect, plan_effect, QUICK)

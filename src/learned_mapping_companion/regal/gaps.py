@@ -25,10 +25,10 @@ Costs = dict[str, dict[str, list[float]]]  # Method -> graph -> cost of each see
 
 
 def config_of(
-    kind: str, objective: str, graphs: Iterable[str], evaluations: int, **more: Any
+    kind: str, objective: str, graphs: Iterable[str], evaluations: int, **settings: Any
 ) -> Record:
     plain = {"kind": kind, "split": "test", "objective": objective, "transfers": "rendezvous"}
-    return plain | {"graphs": list(graphs), "evaluations": evaluations} | more
+    return plain | {"graphs": list(graphs), "evaluations": evaluations} | settings
 
 
 def runs_of(
@@ -45,9 +45,9 @@ def runs_of(
     where given."""
     most = dict.fromkeys(NETWORKS, regal_methods.SEARCH_SEEDS) | dict.fromkeys(once, 1)
     return [
-        Run(task, method, instance, config | more, seed)
+        Run(task, method, instance, config | network, seed)
         for method in methods
-        for more in brought(method, instance)[:networks]
+        for network in brought(method, instance)[:networks]
         for seed in range(min(seeds, most.get(method, seeds)))
     ]
 
@@ -113,17 +113,17 @@ def contrast_rows(dataset: str, logs: Costs, baselines: Iterable[str]) -> Rows:
         drawn = statistics.resampled_means(log, tasks, np.random.default_rng(1), behind)
         both[method] = float(np.mean(list(log.values()))), drawn
     for method, (mean, drawn) in both.items():
-        about = {"n": sum(map(len, logs[method].values())), "graphs": graphs}
+        cells = {"n": sum(map(len, logs[method].values())), "graphs": graphs}
         gap, gaps = np.expm1(mean), np.expm1(drawn)
-        yield row(dataset, method, "gap_percent", 100 * gap, **ends_of(100 * gaps), **about)
+        yield row(dataset, method, "gap_percent", 100 * gap, **ends_of(100 * gaps), **cells)
         for other in [name for name in baselines if name in both and name != method]:
-            (base, bases), more = both[other], {"baseline": other}
+            (base, bases), against = both[other], {"baseline": other}
             if np.expm1(bases).min() > 0:
                 ratio, ends = gap / np.expm1(base), ends_of(gaps / np.expm1(bases))
-                yield row(dataset, method, "gap_ratio", ratio, **more, **ends, **about)
+                yield row(dataset, method, "gap_ratio", ratio, **against, **ends, **cells)
             improved, ends = -np.expm1(mean - base), ends_of(100 * -np.expm1(drawn - bases))
-            more |= ends | about
-            yield row(dataset, method, "improvement_percent", 100 * improved, **more)
+            against |= ends | cells
+            yield row(dataset, method, "improvement_percent", 100 * improved, **against)
 
 
 def ends_of(values: np.ndarray) -> dict[str, float]:
@@ -136,12 +136,12 @@ def graph_rows(dataset: str, logs: Costs) -> Rows:
     for method, graphs in logs.items():
         behind = trainings_of(method, dataset, len(next(iter(graphs.values()))))
         for graph, values in graphs.items():
-            about = {"n": len(values), "dataset": dataset}
+            cells = {"n": len(values), "dataset": dataset}
             if behind:
                 means = np.reshape(values, (behind[-1] + 1, -1)).mean(axis=1)
-                about["by_training"] = (100 * np.expm1(means)).tolist()
+                cells["by_training"] = (100 * np.expm1(means)).tolist()
             gap = 100 * np.expm1(np.mean(values))
-            yield row(f"{dataset}/{graph}", method, "graph_gap_percent", gap, **about)
+            yield row(f"{dataset}/{graph}", method, "graph_gap_percent", gap, **cells)
 
 
 def drawn_means(method: str, dataset: str, values: np.ndarray) -> np.ndarray:

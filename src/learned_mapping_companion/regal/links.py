@@ -116,17 +116,17 @@ def _rows(name: str, dataset: str, costs: dict[str, dict[str, list[float]]]) -> 
         drawn[method] = statistics.resampled_means(lists, tasks, rng, behind)
     for method, log in logs.items():
         means = np.array([values.mean() for values in log.values()])
-        about = {"n": sum(map(len, log.values())), "graphs": len(log)}
+        cells = {"n": sum(map(len, log.values())), "graphs": len(log)}
         low, high = statistics.percentiles(np.exp(drawn[method]))
         over = float(np.exp(means.mean()))
-        yield row(name, method, "over_one_device", over, low=low, high=high, **about)
+        yield row(name, method, "over_one_device", over, low=low, high=high, **cells)
         slower = 100 * float((means > 1e-9).mean())
-        yield row(name, method, "slower_percent", slower, **about)
+        yield row(name, method, "slower_percent", slower, **cells)
         for other in [base for base in BASELINES if base in logs and base != method]:
             base = np.array([values.mean() for values in logs[other].values()])
             saved = -100 * float(np.expm1(means.mean() - base.mean()))
             ends = statistics.percentiles(-100 * np.expm1(drawn[method] - drawn[other]))
             interval = dict(zip(("low", "high"), ends))
             yield row(
-                name, method, "improvement_percent", saved, baseline=other, **interval, **about
+                name, method, "improvement_percent", saved, baseline=other, **interval, **cells
             )

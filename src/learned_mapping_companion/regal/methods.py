@@ -171,8 +171,8 @@ def updates_rows(records: Records) -> Rows:
         if method not in (*CHOSEN, "regal-untrained"):
             paths = [_path(method, name) for name in networks]
             updates = min(read_checkpoint(path)[1]["updates"] for path in paths)
-            about = {"n": len(paths), "training_seeds": len(paths)}
-            yield row(instance, method, "updates", updates, **about)
+            cells = {"n": len(paths), "training_seeds": len(paths)}
+            yield row(instance, method, "updates", updates, **cells)
 
 
 def training_records(which: str = "reinforce") -> Records:
@@ -199,17 +199,19 @@ def validation_rows(records: Records) -> Rows:
     ``improvement_percent``, by how much the cost is lower; geometric means over the trainings of a
     dataset, then over its graphs, with an interval over the graphs."""
     for dataset in DATASETS:
-        mine = [
+        trainings = [
             record["validation"]["log_ratio_to_brkga"]
             for record in records
             if record["dataset"] == dataset
         ]
-        for other in AGAINST if mine else ():
+        for other in AGAINST if trainings else ():
             ratios = np.exp(
-                np.mean([np.subtract(points["regal"], points[other]) for points in mine], axis=0)
+                np.mean(
+                    [np.subtract(points["regal"], points[other]) for points in trainings], axis=0
+                )
             )
-            more = {"against": other, "training_seeds": len(mine)}
-            yield gap_row(dataset, "regal", "improvement_percent", ratios, below=True, **more)
+            cells = {"against": other, "training_seeds": len(trainings)}
+            yield gap_row(dataset, "regal", "improvement_percent", ratios, below=True, **cells)
 
 
 def law_of(instance: Instance, network: str, seed: int) -> MutantLaw:
@@ -223,17 +225,17 @@ def trained_table(title: str, records: Records) -> Html:
     weights, with intervals over the graphs."""
     lines = []
     for dataset in dict.fromkeys(record["dataset"] for record in records):
-        mine = [record for record in records if record["dataset"] == dataset]
-        savings = {row["against"]: row for row in validation_rows(mine)}
-        shown = [
+        trainings = [record for record in records if record["dataset"] == dataset]
+        savings = {row["against"]: row for row in validation_rows(trainings)}
+        words = [
             f"{r['value']:+.1f} [{r['low']:+.1f}, {r['high']:+.1f}]"
             for r in map(savings.get, AGAINST)
         ]
         least, most = (
-            min(r.get("iterations", r["updates"]) for r in mine),
-            max(r["cpu_s"] for r in mine),
+            min(r.get("iterations", r["updates"]) for r in trainings),
+            max(r["cpu_s"] for r in trainings),
         )
-        lines.append((dataset, len(mine), f"{least:,}", f"{most:,.0f}", *shown))
+        lines.append((dataset, len(trainings), f"{least:,}", f"{most:,.0f}", *words))
     return listing(
         title, ["", "trainings", "updates, least", "CPU s, most", *AGAINST.values()], lines
     )

@@ -179,8 +179,8 @@ def schedule_limited(method: str, instance: str, config: Record, seed: int) -> R
         problem = Instance(plain.graph, Devices(memory_bytes=limit))
         schedule = solve(problem, method, seed=seed, samples=config["evaluations"]).solution
         fits = schedule_costs(problem, schedule)["peak_bytes"] <= limit
-        about = outcome(problem if fits else plain, schedule, 0.0)
-        by_graph[name] = about | {"fits": fits, "limit_bytes": limit, "over_least": limit / least}
+        costs = outcome(problem if fits else plain, schedule, 0.0)
+        by_graph[name] = costs | {"fits": fits, "limit_bytes": limit, "over_least": limit / least}
     return {"graphs": by_graph}
 
 

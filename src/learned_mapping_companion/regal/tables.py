@@ -120,13 +120,13 @@ def plan_table1(seeds: int) -> Runs:
 def assemble_table1(records: Records) -> Rows:
     """Gaps to the best known cost: the least of any method, of the long searches, and of the
     schedules stored."""
-    for dataset, here in by_instance(records, DATASETS):
-        costs, (kind, objective) = costs_of(here), DATASETS[dataset]
+    for dataset, of_dataset in by_instance(records, DATASETS):
+        costs, (kind, objective) = costs_of(of_dataset), DATASETS[dataset]
         logs = logs_over(costs, best_known(costs, best_entries(kind, objective)))
         yield from contrast_rows(dataset, logs, DEVELOPMENT_BASELINES)
         yield from _beats_rows(dataset, costs)
-        yield from _seconds_rows(dataset, here)
-        yield from _proof_rows(dataset, here)
+        yield from _seconds_rows(dataset, of_dataset)
+        yield from _proof_rows(dataset, of_dataset)
         yield from graph_rows(dataset, logs)
 
 
@@ -199,8 +199,8 @@ def _test_rows(dataset: str, costs: Costs, stored: Mapping[str, Record]) -> Rows
         )
         if base.min() > 0:
             ratio, ends = np.expm1(ours.mean()) / np.expm1(brkga.mean()), ends_of(drawn / base)
-            more = {"baseline": "brkga", **ends, "n": ours.size, "graphs": len(best)}
-            yield row(dataset, method, "family_ratio", ratio, **more)
+            cells = {"baseline": "brkga", **ends, "n": ours.size, "graphs": len(best)}
+            yield row(dataset, method, "family_ratio", ratio, **cells)
     yield from graph_rows(dataset, logs)
     for training, runs in enumerate(zip(*logs.get("regal", {}).values())):
         saved = -np.expm1(np.mean(runs) - brkga.mean())
@@ -242,14 +242,14 @@ def assemble_limit(records: Records) -> Rows:
         costs_of(kept.sort_values("graph", kind="stable")),
     )
     for method, runs in table.groupby("method", sort=False):
-        more = {"graphs": runs.graph.nunique()}
+        cells = {"graphs": runs.graph.nunique()}
         share = {
             graph: (100.0 * group.fits.astype(float)).tolist()
             for graph, group in runs.groupby("graph")
         }
-        yield mean_row(LIMITED_DATASET, method, "feasible_percent", share, **more)
+        yield mean_row(LIMITED_DATASET, method, "feasible_percent", share, **cells)
         if method in keeping:
-            yield from _gap_rows(LIMITED_DATASET, {method: keeping[method]}, best, **more)
+            yield from _gap_rows(LIMITED_DATASET, {method: keeping[method]}, best, **cells)
 
 
 LIMIT = Artifact(
@@ -272,7 +272,7 @@ def plan_time(seeds: int) -> Runs:
     methods = ("brkga", "local-search", "regal", "regal-imitation")
     runs += runs_of("regal.schedule", methods, "traced-runtime", traced, seeds, networks=1)
     first = brought("regal", "traced-runtime")[:1]
-    return runs + [Run("regal.split", "regal", SPLIT, traced | more, 0) for more in first]
+    return runs + [Run("regal.split", "regal", SPLIT, traced | network, 0) for network in first]
 
 
 @with_trainings
@@ -285,8 +285,8 @@ def assemble_time(records: Records) -> Rows:
     for part in PARTS if len(split) else ():
         yield _spread_row("traced graphs", part, "part_seconds", split[part])
     for (method, graph), runs in traced.groupby(["method", "graph"], sort=False):
-        name, about = f"traced-runtime/{graph}", {"dataset": "traced-runtime"}
-        yield _spread_row(name, method, "graph_seconds", runs.seconds, **about)
+        name, cells = f"traced-runtime/{graph}", {"dataset": "traced-runtime"}
+        yield _spread_row(name, method, "graph_seconds", runs.seconds, **cells)
     yield from _seconds_rows("traced-runtime", traced)
 
 
@@ -301,8 +301,8 @@ def plan_exact(seeds: int) -> Runs:
         config = config_of("synthetic", objective, graphs, EVALUATIONS, split=split)
         yield from runs_of("regal.schedule", (*SEARCHES, *RULES), instance, config, seeds)
         method, dataset = EXACT_LEARNERS[objective]
-        for more in brought(method, dataset):
-            yield Run("regal.schedule", method, instance, config | more)
+        for network in brought(method, dataset):
+            yield Run("regal.schedule", method, instance, config | network)
         solver = {"solver_time": EXACT_TIME}
         yield from _per_graph("regal.prove", "cp-sat", instance, config | solver)
 
@@ -310,14 +310,16 @@ def plan_exact(seeds: int) -> Runs:
 @with_trainings
 def assemble_exact(records: Records) -> Rows:
     """Gaps to CP-SAT's cost, which is the optimum where it says so; only such graphs count."""
-    for instance, here in by_instance(records, by(records, "instance")):
-        solved = here[here.method == "cp-sat"].drop_duplicates("graph")
+    for instance, of_instance in by_instance(records, by(records, "instance")):
+        solved = of_instance[of_instance.method == "cp-sat"].drop_duplicates("graph")
         optimal = solved[solved.optimal.astype(bool)]
-        yield from _proof_rows(instance, here)
+        yield from _proof_rows(instance, of_instance)
         if len(optimal):
             optimum = dict(zip(optimal.graph, optimal.cost))
-            yield from _gap_rows(instance, costs_of(here[here.graph.isin(optimum)]), optimum)
-        yield from _seconds_rows(instance, here)
+            yield from _gap_rows(
+                instance, costs_of(of_instance[of_instance.graph.isin(optimum)]), optimum
+            )
+        yield from _seconds_rows(instance, of_instance)
 
 
 EXACT = Artifact(
@@ -333,7 +335,7 @@ EXACT = Artifact(
 )
 
 
-def _gap_rows(instance: str, costs: Costs, reference: Mapping[str, float], **more: Any) -> Rows:
+def _gap_rows(instance: str, costs: Costs, reference: Mapping[str, float], **cells: Any) -> Rows:
     """Geometric means over graphs and seeds of cost over reference, as percent above it; intervals
     over the seeds."""
     ratios = {
@@ -343,7 +345,7 @@ def _gap_rows(instance: str, costs: Costs, reference: Mapping[str, float], **mor
         for method, known in costs.items()
     }
     return [
-        gap_row(instance, method, "gap_percent", known, **more) for method, known in ratios.items()
+        gap_row(instance, method, "gap_percent", known, **cells) for method, known in ratios.items()
     ]
 
 
@@ -370,9 +372,9 @@ def _seconds_rows(instance: str, table: pandas.DataFrame) -> Rows:
         yield _spread_row(instance, method, "seconds", values)
 
 
-def _spread_row(instance: str, method: str, metric: str, values: Any, **more: Any) -> Row:
+def _spread_row(instance: str, method: str, metric: str, values: Any, **cells: Any) -> Row:
     ends = {"low": min(values), "high": max(values), "n": len(values)}
-    return row(instance, method, metric, float(np.median(values)), **ends, **more)
+    return row(instance, method, metric, float(np.median(values)), **ends, **cells)
 
 
 def _proof_rows(instance: str, table: pandas.DataFrame) -> Rows:

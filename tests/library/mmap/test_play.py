@@ -12,7 +12,7 @@ from learned_mapping.errors import InputError
 from learned_mapping.folders import data_folder
 from learned_mapping.mmap.mapping import make_mapping
 from learned_mapping.mmap.observation import tables_of
-from learned_mapping.mmap.rules import kernel, play
+from learned_mapping.mmap.rules import play, policies
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY, toy_program
 from learned_mapping.mmap.rules.state import program_arrays
 from learned_mapping.mmap.validate import validate
@@ -98,7 +98,7 @@ def test_a_threshold_is_a_linear_policy(program):
     """Catches features that mean something else than they say: a forbidding price drops everything,
     a price of nothing drops only where nothing else is legal."""
     weights = np.zeros((2, play.NUM_FEATURES))
-    weights[:, kernel.FEATURES.index("one")] = -1.0
+    weights[:, policies.FEATURES.index("one")] = -1.0
     assert played(program, play.Game.play_linear_policy, weights).value == 0.0
     all_in = played(program, play.Game.play_linear_policy, -weights)
     copy_first = played(

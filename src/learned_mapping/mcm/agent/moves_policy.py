@@ -202,7 +202,7 @@ def _op_features(
     share = max(env.model.op_seconds.sum() / chips, 1e-300)
     busiest = max(float(latencies.max()), 1e-300)
     around = np.concatenate([[0.0], latencies, [0.0]]) / busiest
-    op_share, below, here, above = (
+    op_share, below, at_chip, above = (
         env.model.op_seconds / busiest,
         around[y],
         around[y + 1],
@@ -215,11 +215,11 @@ def _op_features(
         *alone.T,
         *np.tanh(gains / SHARP).T,
         op_share,
-        here,
+        at_chip,
         below,
         above,
-        4.0 * np.tanh(2.0 * (here - below - op_share)),
-        4.0 * np.tanh(2.0 * (here - above - op_share)),
+        4.0 * np.tanh(2.0 * (at_chip - below - op_share)),
+        4.0 * np.tanh(2.0 * (at_chip - above - op_share)),
         np.tanh(excess[y]),
         np.tanh(excess[y + 1]),
         np.full(n, share / busiest),

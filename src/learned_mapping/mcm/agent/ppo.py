@@ -128,8 +128,8 @@ def update(
     transform = optimiser_of(config)
 
     def of_alternatives(parameters, batch):
-        logs, *more = policy.log_probabilities(parameters, context, batch.state)
-        return jnp.take_along_axis(logs, batch.alternatives, axis=2), *more
+        logs, *further = policy.log_probabilities(parameters, context, batch.state)
+        return jnp.take_along_axis(logs, batch.alternatives, axis=2), *further
 
     before, *_ = of_alternatives(learned.parameters, credits)
 

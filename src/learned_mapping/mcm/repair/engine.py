@@ -170,7 +170,7 @@ def _without_implied(successors: Lists, order: np.ndarray) -> tuple[Rows, Rows]:
     The first are the transitive reduction. In the second, (u, v) is implied by another edge (a, b)
     where a path leads from a to u and one from v to b: f(v) <= f(b) <= f(a) + 1 <= f(u) + 1.
     """
-    mine = [sum(1 << v for v in targets) for targets in successors]
+    direct = [sum(1 << v for v in targets) for targets in successors]
     below = [0] * len(successors)  # ops behind each op, as bits
     for u in order[::-1].tolist():
         for v in successors[u]:
@@ -178,14 +178,14 @@ def _without_implied(successors: Lists, order: np.ndarray) -> tuple[Rows, Rows]:
     above_targets = [0] * len(successors)  # ops that an op before this one points to
     for u in order.tolist():
         for v in successors[u]:
-            above_targets[v] |= above_targets[u] | mine[u]
+            above_targets[v] |= above_targets[u] | direct[u]
     after, near = [], []
     for u, targets in enumerate(successors):
         behind = 0
         for v in targets:
             behind |= below[v]
         after.append([v for v in targets if not behind >> v & 1])
-        around = mine[u] | above_targets[u]
+        around = direct[u] | above_targets[u]
         near.append([v for v in targets if not (below[v] & around or above_targets[u] >> v & 1)])
     return after, near
 
@@ -203,7 +203,7 @@ def _links(same: Rows, onward: Rows) -> Links:
     rows = [
         list(itertools.zip_longest(*pair, fillvalue=n)) or [(n, n)] for pair in zip(same, onward)
     ]
-    more = [row for links in rows for row in links[1:]]
+    rest = [row for links in rows for row in links[1:]]
     offsets = n + np.cumsum([0] + [len(links) - 1 for links in rows])
-    table = np.array([links[0] for links in rows] + more, np.uint32)
+    table = np.array([links[0] for links in rows] + rest, np.uint32)
     return Links(offsets.astype(np.uint32), *np.ascontiguousarray(table.T))

@@ -287,9 +287,9 @@ def _model_of(
         leaves[tensor] = []
         for link in range(chips - 1):
             crosses = rules.model.new_bool_var("")
-            here = rules.at_least[producer][link + 1]
+            past = rules.at_least[producer][link + 1]
             for consumer in consumers:
-                rules.model.add_bool_or([~rules.at_least[consumer][link + 1], here, crosses])
+                rules.model.add_bool_or([~rules.at_least[consumer][link + 1], past, crosses])
             leaves[tensor].append(crosses)
             if start is not None:
                 sent_here = bool(start[producer] <= link < start[consumers].max())

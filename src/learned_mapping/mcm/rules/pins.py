@@ -209,11 +209,11 @@ def joined(graph: ComputationGraph) -> ComputationGraph:
         graph.op_consumers,
     )
     f = np.array([min(lowest[op][0], top) for op in range(graph.num_ops)])
-    mine = np.isin(part, part[[*fixed, int(depth.argmax())]])
-    if not uses_prefix(f[mine]):
-        f, mine = _by_cp_sat(graph, top + 1), np.ones(graph.num_ops, bool)
+    own_part = np.isin(part, part[[*fixed, int(depth.argmax())]])
+    if not uses_prefix(f[own_part]):
+        f, own_part = _by_cp_sat(graph, top + 1), np.ones(graph.num_ops, bool)
     order = order[np.argsort(f[order], kind="stable")]
-    order = order[mine[order]]
+    order = order[own_part[order]]
     _, first = np.unique(part[order], return_index=True)
     # of each part an op as early as any of it, parts that begin early first
     opening = order[np.sort(first)]

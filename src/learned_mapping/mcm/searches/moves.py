@@ -122,9 +122,9 @@ def _moves(arrays, y, latencies, power, gains, allowed):
             if not low <= to <= high:
                 continue
             change = _change_of_link(arrays, y, op, side)
-            here = max(latencies[chip] - arrays.seconds[op] + change, 0.0) / share
+            left = max(latencies[chip] - arrays.seconds[op] + change, 0.0) / share
             there = max(latencies[to] + arrays.seconds[op] + change, 0.0) / share
-            after = total - terms[chip] - terms[to] + here**power + there**power
+            after = total - terms[chip] - terms[to] + left**power + there**power
             allowed[op, side + 1] = True
             gains[op, side + 1] = (np.log(total) - np.log(max(after, 1e-300))) / power
 
@@ -304,10 +304,10 @@ def roomier(model: ChipModel, arrays: MoveArrays, partition: np.ndarray) -> np.n
     def full(y: np.ndarray) -> np.ndarray:
         return model.memory(y) / limit
 
-    here = full(partition)
-    near = np.flatnonzero(np.abs(partition - here.argmax()) <= 1)
+    fullness = full(partition)
+    near = np.flatnonzero(np.abs(partition - fullness.argmax()) <= 1)
     near = near[:: 1 + 2 * len(near) // TRIED]
-    best, least = None, float((here**POWER).sum()) * (1 - LEAST_GAIN)
+    best, least = None, float((fullness**POWER).sum()) * (1 - LEAST_GAIN)
     _, sizes = pushes(arrays, partition, model.latencies(partition), near, len(partition))
     for row, way in np.argwhere(sizes > 0):
         op, side = int(near[row]), 2 * int(way) - 1

@@ -99,8 +99,8 @@ def _move(program, state, spare, at_home: bool, action: int) -> bool:
         game = state.game[0] if at_home else spare.game[0]
         if game.cursor == len(program.buffers):
             return at_home
-        here = state if at_home else spare
-        legal = kernel.evaluate(program, here)
+        current = state if at_home else spare
+        legal = kernel.evaluate(program, current)
         if legal > 1:
             return at_home
         if legal == 0:
@@ -110,8 +110,8 @@ def _move(program, state, spare, at_home: bool, action: int) -> bool:
             kernel.drop_backup(program, spare)
             continue
         for forced in range(NUM_ACTIONS):
-            if here.outcomes[forced].legal != 0:
-                kernel.apply(program, here, forced)
+            if current.outcomes[forced].legal != 0:
+                kernel.apply(program, current, forced)
                 break
 
 

@@ -1,7 +1,7 @@
 """Whole games on the compiled kernel, and `Game`, to step through by hand: outcomes, rewinding,
 playing on.
 
-A game is played by chance, by preferences, or by a linear policy on `kernel.FEATURES`. Dead ends
+A game is played by chance, by preferences, or by a linear policy on `policies.FEATURES`. Dead ends
 are settled by Drop-backup. Same arguments, same generator state: same game.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from learned_mapping.errors import InputError, expect_type, is_whole, told
 from learned_mapping.mmap.mapping import Mapping, all_dropped, make_mapping
-from learned_mapping.mmap.rules import kernel
+from learned_mapping.mmap.rules import kernel, policies
 from learned_mapping.mmap.rules.actions import ACTION_NAMES
-from learned_mapping.mmap.rules.kernel import NUM_FEATURES
+from learned_mapping.mmap.rules.policies import NUM_FEATURES
 from learned_mapping.mmap.rules.state import (
     ProgramArrays,
     benefit_unit,
@@ -121,13 +121,13 @@ class Game:
     def play_random(self, rng: np.random.Generator, stop: int | None = None) -> None:
         """Plays on with random legal moves until `stop` buffers are decided (default: all)."""
         expect_type(rng, np.random.Generator, "rng")
-        self._play(kernel.RANDOM, _NO_PREFERENCES, _NO_WEIGHTS, stop, rng)
+        self._play(policies.RANDOM, _NO_PREFERENCES, _NO_WEIGHTS, stop, rng)
 
     def play_preferences(self, preferences: np.ndarray, stop: int | None = None) -> None:
         """Plays on with the legal actions of highest preference [B, 3]; ties go to Copy, then
         NoCopy."""
         preferences = _checked(preferences, (self.program.num_buffers, 3), "preferences")
-        self._play(kernel.PREFERENCES, preferences, _NO_WEIGHTS, stop, _NO_CHANCE)
+        self._play(policies.PREFERENCES, preferences, _NO_WEIGHTS, stop, _NO_CHANCE)
 
     def play_actions(self, actions: np.ndarray) -> None:
         """Plays on with these actions [B]; in place of one that is not legal, with the first of
@@ -143,7 +143,7 @@ class Game:
         """Plays on with the legal actions of highest weights [2, len(FEATURES)] . features; Drop
         scores 0."""
         self._play(
-            kernel.LINEAR,
+            policies.LINEAR,
             _NO_PREFERENCES,
             _checked(weights, (2, NUM_FEATURES), "weights"),
             None,
@@ -155,7 +155,9 @@ class Game:
         if not is_whole(stop):
             raise InputError("game", "stop", f"{stop!r} is no number of buffers")
         stop = min(int(stop), self.program.num_buffers)
-        kernel.play_on(self.program, self.state, mode, preferences, weights, self.scale, stop, rng)
+        policies.play_on(
+            self.program, self.state, mode, preferences, weights, self.scale, stop, rng
+        )
         self._settle()
 
     def played(self) -> PlayedGame:

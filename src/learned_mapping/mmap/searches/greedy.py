@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from learned_mapping.mmap.rules.actions import COPY
-from learned_mapping.mmap.rules.kernel import FEATURES
+from learned_mapping.mmap.rules.policies import FEATURES
 from learned_mapping.mmap.searches.search import Search
 
 ONE, DENSITY, TENSOR_DENSITY, SUPPLY = (

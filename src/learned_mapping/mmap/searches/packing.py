@@ -67,8 +67,8 @@ def make_pieces(
     sections, members = pairs[:, 1].copy(), by_section[:, 0].copy()
     rivals = []
     for i in range(count):
-        mine = sections[section_at[i] : section_at[i + 1]]
-        near = np.unique(np.concatenate([members[member_at[s] : member_at[s + 1]] for s in mine]))
+        own = sections[section_at[i] : section_at[i + 1]]
+        near = np.unique(np.concatenate([members[member_at[s] : member_at[s + 1]] for s in own]))
         rivals.append(near[near != i])
     rival_at = np.cumsum([0, *map(len, rivals)])
     first, last = sections[section_at[:-1]], sections[section_at[1:] - 1]

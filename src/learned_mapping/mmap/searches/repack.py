@@ -41,7 +41,7 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
 
     A sample of the budget is 2,000 placements tried.
     """
-    held, more = held_pieces(program, base), dropped_pieces(program, base)
+    held, dropped = held_pieces(program, base), dropped_pieces(program, base)
     value, best = claimed_share(program, base), base
     budget.record(value)
 
@@ -60,12 +60,12 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
         offsets = pack(packed, program.fast_bytes, go_on, nodes)
         return None if offsets is None else _at_offsets(program, base, pieces, offsets.tolist())
 
-    if len(held) >= MOST or not more:
+    if len(held) >= MOST or not dropped:
         return base
     # equal times stay equal
     elapsed_s = np.round(np.concatenate([[0.0], np.cumsum(program.supply_s[:-1])]), 12)
     # Few pieces: every set of them, the best first.
-    for few in _sets(program, more) if len(more) <= FEW else ():
+    for few in _sets(program, dropped) if len(dropped) <= FEW else ():
         load = _load(program, held)
         if all(_fits(load, piece, program.fast_bytes) for piece in few):
             mapping = pack_all([*held, *few], 0.7, NODES)
@@ -79,7 +79,7 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
         if i and budget.spent():
             break
         load, chosen = _load(program, held), list(held)
-        for piece in more:
+        for piece in dropped:
             if len(chosen) < MOST and _fits(load, piece, (1.0 - slack) * program.fast_bytes):
                 chosen.append(piece)
         if len(chosen) == len(held):
@@ -93,7 +93,7 @@ def repack(program: Program, base: Mapping, budget: Budget) -> Mapping:
         load, chosen = _load(program, held), list(held)
     value = claimed_share(program, best)
     already = {piece.buffers[0] for piece in chosen}
-    for piece in more:  # one at a time, where the whole was too much
+    for piece in dropped:  # one at a time, where the whole was too much
         if budget.spent() or len(chosen) == MOST:
             break
         if piece.buffers[0] in already or not _fits(

@@ -50,8 +50,8 @@ def work_of(
     times = math.prod(size for size in grid if isinstance(size, int))
     unknown = () if all(isinstance(size, int) for size in grid) else (kind,)
     total = 0.0
-    for flop, more in (work_of_equation(eqn) for jaxpr in functions for eqn in jaxpr.eqns):
-        total, unknown = total + flop, unknown + more
+    for flop, uncounted in (work_of_equation(eqn) for jaxpr in functions for eqn in jaxpr.eqns):
+        total, unknown = total + flop, unknown + uncounted
     return times * total, unknown
 
 

@@ -150,9 +150,9 @@ def read_in_order(batch: Batch) -> jax.Array:
         core = hk.GRU(HIDDEN, name=name)
 
         def step(inputs, state, core=core):
-            values, here = inputs
+            values, real = inputs
             _, after = core(values, state)
-            after = jnp.where(here[:, None], after, state)
+            after = jnp.where(real[:, None], after, state)
             return after, after
 
         start = jnp.zeros((x.shape[0], HIDDEN))

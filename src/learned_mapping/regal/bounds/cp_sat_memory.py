@@ -149,10 +149,10 @@ class MemoryModel(PeakModel):
             model.add(end >= self.moment[consumer] + 1).only_enforce_if(~apart)
             model.add(away_end >= self.moment[consumer] + 1).only_enforce_if(apart)
         for literal, intervals in zip((home, ~home), held):
-            here = self._both(sent, literal)
+            arrives = self._both(sent, literal)
             length = model.new_int_var(1, horizon, "")
             intervals.append(
-                (model.new_optional_interval_var(moment, length, away_end, here, ""), size)
+                (model.new_optional_interval_var(moment, length, away_end, arrives, ""), size)
             )
 
     def hint(self, start: Schedule) -> None:
@@ -245,10 +245,10 @@ class StepsModel(PeakModel):
             if step:
                 model.add_bool_or(~home[step], home[step - 1], self.run[producer][step])
         copies = [home, self._add_transfer(tensor, home)] if tensor in self.sent else [home]
-        for device, here in enumerate((~second, second)):
+        for device, at_home in enumerate((~second, second)):
             held = self._literals()
             self.held[device].append(held)
-            for copy, literal in zip(copies, (here, ~here)):
+            for copy, literal in zip(copies, (at_home, ~at_home)):
                 for step in self.steps:
                     model.add_bool_or(~copy[step], ~literal, held[step])
         return copies

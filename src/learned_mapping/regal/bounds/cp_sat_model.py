@@ -91,10 +91,10 @@ class Model:
 
     def _both(self, one: cp_model.LiteralT, other: cp_model.LiteralT) -> cp_model.IntVar:
         """Whether both hold."""
-        here = self.model.new_bool_var("")
-        self.model.add_bool_and(one, other).only_enforce_if(here)
-        self.model.add_bool_or(~one, ~other, here)
-        return here
+        both = self.model.new_bool_var("")
+        self.model.add_bool_and(one, other).only_enforce_if(both)
+        self.model.add_bool_or(~one, ~other, both)
+        return both
 
     @property
     def rounding(self) -> float:

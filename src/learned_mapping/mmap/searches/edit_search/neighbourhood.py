@@ -193,8 +193,8 @@ def marginal_s(program: ProgramArrays, inc: Incumbent, b: int) -> float:
 def _complete(program: ProgramArrays, inc: Incumbent, edits: Edits, place: int, rng) -> None:
     """Places together what an instruction lacks of a subset that would make it faster, a part for
     each tensor."""
-    edit, here = edits.facts[0], program.buffers[place].instruction
-    for t in range(here, min(here + AHEAD, len(inc.placed))):
+    edit, step = edits.facts[0], program.buffers[place].instruction
+    for t in range(step, min(step + AHEAD, len(inc.placed))):
         start, placed = program.table_start[t], inc.placed[t]
         subsets = program.table_start[t + 1] - start
         now = program.latency_s[start + placed]
