@@ -65,7 +65,7 @@ def held_share(program: Program, mapping: Mapping) -> np.ndarray:
 
 def seconds(rows: Rows) -> Figure:
     """Mean return of all programs by CPU seconds, a line per method, 95% intervals shaded; rows
-    ``after`` of `mmap.fresh`."""
+    ``after`` of `mmap.over_time`."""
     figure, axes = new_figure(width=PHONE_INCHES, height=4.4)
     for row in charts.of(rows, "after"):
         line, colour = row["curve"], charts.method_colour(row["method"])

@@ -11,6 +11,7 @@ import numpy as np
 from learned_mapping_companion.artifact import Artifact, Quick, Runs
 from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.mmap import runs
+from learned_mapping_companion.mmap.over_time import over_time
 from learned_mapping_companion.mmap.runs import XLA
 from learned_mapping_companion.mmap.speedup import AGENT, PRODS, RULES, latency_s, over_all
 from learned_mapping_companion.mmap.table2 import (
@@ -22,7 +23,6 @@ from learned_mapping_companion.mmap.table2 import (
     returns_of,
 )
 from learned_mapping_companion.table import (
-    Record,
     Records,
     Rows,
     by,
@@ -32,10 +32,6 @@ from learned_mapping_companion.table import (
 )
 
 PROGRAMS = "compiled-fresh"
-PLACES = np.geomspace(0.01, runs.SECONDS_LARGE, 45)
-LOOKS = np.array([0.05, 0.25, 1.0, 10.0, 60.0])
-"""CPU seconds at which the curves over all programs are drawn, and those at which a table has
-them."""
 OWN_EVOLUTION = "evolution-policy"
 METHODS = ("random", "priced", *PAPER_EVOLUTION, OWN_EVOLUTION, "edit-search", MODEL_FREE)
 METHODS += ("search-only", AGENT, "learning-only")
@@ -112,39 +108,6 @@ FRESH = Artifact(
     Quick((XLA, "random", "priced", "edit-search"), 2, seeds=1, config={"seconds": 1.0}),
     {"seconds": 720},
 )
-
-
-def over_time(method: str, records: Records) -> Rows:
-    """The row ``after``: a method's mean return over all programs, with its curve over CPU seconds
-    and 95% intervals over programs; and rows ``return_at`` after each of `LOOKS`. A search is at 0
-    until its first game has ended, and stays where its clock ends."""
-    curves_of = {
-        name: [record["result"]["curve"] for record in group]
-        for name, group in by(records, "instance").items()
-    }
-
-    def means(places: np.ndarray) -> Rows:
-        columns = [
-            np.mean([best_by(curve, places) for curve in found], axis=0)
-            for found in curves_of.values()
-        ]
-        return [mean_row("all", method, "return_at", column) for column in np.transpose(columns)]
-
-    for second, entry in zip(LOOKS, means(LOOKS)):
-        yield entry | {"seconds": f"{second:g}"}
-    along = means(PLACES)
-    places = {"x": [round(float(second), 5) for second in PLACES], "x_unit": "s"}
-    lines = {
-        name: [round(entry[cell], 6) for entry in along]
-        for name, cell in (("y", "value"), ("low", "low"), ("high", "high"))
-    }
-    yield along[-1] | {"metric": "after", "curve": places | lines}
-
-
-def best_by(curve: Record, places: np.ndarray) -> np.ndarray:
-    """The best return of a curve by so many seconds; 0 before its first."""
-    y = np.maximum.accumulate([0.0, *curve["y"]])
-    return y[np.searchsorted(curve["x"], places, side="right")]
 
 
 def _over(size: str, returns: Returns) -> Rows:

@@ -22,11 +22,12 @@ from learned_mapping.mmap.mapping import Mapping
 from learned_mapping.mmap.rules.actions import COPY
 from learned_mapping.mmap.searches.priced import GAMES
 from learned_mapping.programs.program import Program
-from learned_mapping_companion import results, statistics
+from learned_mapping_companion import results
 from learned_mapping_companion.artifact import Artifact, Quick, Runs, judged, reported
 from learned_mapping_companion.datasets import compiled
 from learned_mapping_companion.display import Html, grid
 from learned_mapping_companion.mmap import runs
+from learned_mapping_companion.mmap.over_time import over_time
 from learned_mapping_companion.mmap.runs import XLA, load
 from learned_mapping_companion.records import read_record
 from learned_mapping_companion.table import (
@@ -36,7 +37,6 @@ from learned_mapping_companion.table import (
     Rows,
     by,
     grouped,
-    interval_row,
     mean_row,
     row,
     rows,
@@ -54,17 +54,13 @@ RULES = {"greedy-tuned": "greedy-tuned-prod", "priced": "priced-prod"}
 NONE = "hbm"  # Everything left in HBM, which copies nothing.
 QUICK_PROGRAMS = ("alexnet_train_batch_32", "rnn_0")
 SECONDS = 12.0  # CPU seconds per program at most of greedy-tuned.
-AGENT_SECONDS = 300.0  # Of the agent, compilation apart, and of the edit search.
+AGENT_SECONDS = 300.0  # Of the agent, compilation apart.
 AGENT_LONGER = {6_000: 480.0, 10_000: 720.0, 16_000: 1200.0}
 """Buffers -> their CPU seconds on programs above, where 200 games' worth of decisions
 take longer."""
 AHEAD = 1e-3  # Of return, by which a mapping is ahead of another.
 SEEDS_REPEATED = 3  # Of the programs that the paper's Table 4 names; all others have one.
 NAMED = 6  # Programs at each end of Table 4.
-LEADS = ("fleet_alphazero", "autoencoder_train_batch_256")
-"""Programs on which the agent's first training was ahead of the edit search. Both run
-`SEEDS_REPEATED` times more there, and ``lead_over_edits`` is the difference of these runs alone:
-the first ones chose the program."""
 AGAINST_ITSELF = 1e-9  # A speedup has to exceed 1 by more than rounding.
 
 FIG8_PROGRAM = "alexnet_train_batch_32"
@@ -74,30 +70,28 @@ FIELDS = ("action", "offset", "start", "end")
 
 
 def agent_seconds(name: str) -> float:
-    """CPU seconds of the agent, and of the edit search, on a program."""
+    """CPU seconds of the agent on a program."""
     longer = [seconds for least, seconds in AGENT_LONGER.items() if runs.num_buffers(name) > least]
     return longer[-1] if longer else AGENT_SECONDS
 
 
 def plan_table3(seeds: int) -> Runs:
-    """The compiler's mapping and the searches on every program, the agent's and the edit search's
-    runs equally long; several trainings on some."""
+    """The compiler's mapping, the rules, the edit search and the agent on every program; several
+    trainings on some. The agent's, of before its last change, have more time."""
     for name in compiled.names():
         yield runs.plan_run(XLA, name, {})
     repeated = {entry["instance"] for entry in reported("mmap.table4")}
     for name in compiled.names():
         yield runs.plan_run("greedy-tuned", name, {"seconds": SECONDS})
         yield runs.plan_run("priced", name, {"samples": GAMES})
-        config = {"seconds": agent_seconds(name)}
-        count = 1 + (min(seeds - 1, SEEDS_REPEATED) if name in LEADS else 0)
-        yield from runs.plan_runs(OURS, name, config, count, long=True)
-        count = min(seeds, SEEDS_REPEATED) if name in repeated else count
-        yield from runs.plan_runs(AGENT, name, config, count)
+        yield from runs.plan_by_clock(OURS, name, 1)
+        count = min(seeds, SEEDS_REPEATED) if name in repeated else 1
+        yield from runs.plan_runs(AGENT, name, {"seconds": agent_seconds(name)}, count)
 
 
 def assemble_table3(records: Records) -> Rows:
-    """Per program `program_rows`; over all programs `over_all` of every method's speedups, and
-    `agent_rows`."""
+    """Per program `program_rows`; over all programs `over_all` of every method's speedups, returns
+    `over_time`, and `agent_rows`."""
     groups, entries = grouped(records), []
     for name in dict.fromkeys(record["instance"] for record in records):
         entries += program_rows(
@@ -110,6 +104,8 @@ def assemble_table3(records: Records) -> Rows:
     }
     for method, values in speeds.items():
         entries += over_all(method, list(values.values()))
+    for method, of_method in by((r for r in records if r["method"] != XLA), "method").items():
+        entries += over_time(method, of_method)
     return [*entries, *agent_rows(entries, groups, speeds)]
 
 
@@ -130,16 +126,16 @@ def program_rows(name: str, groups: dict[str, Records]) -> Rows:
     baseline = latency_s(compiler)
     for method, group in groups.items():
         outcomes, times = [r["result"] for r in group], np.array([latency_s(r) for r in group])
-        about: Record = {}
-        more = extra | ({"stages": outcomes[0]["stages"]} if outcomes[0].get("stages") else {})
-        yield mean_row(name, method, "latency_s", times, **more)
+        agent_cells: Record = {}
+        cells = extra | ({"stages": outcomes[0]["stages"]} if outcomes[0].get("stages") else {})
+        yield mean_row(name, method, "latency_s", times, **cells)
         columns = {"stall_s": [sum(result["stalls"].values()) for result in outcomes]}
         columns["return"] = [runs.return_of(record) for record in group]
         if all("best_found" in result for result in outcomes):
             columns["best_found"] = [result["best_found"] for result in outcomes]
         yield from summaries(name, method, columns, statistic=np.mean)
         if method in PRODS:
-            about = extra | {"seconds": group[0]["config"]["seconds"]}
+            agent_cells = extra | {"seconds": group[0]["config"]["seconds"]}
             yield from first_rounds(name, method, outcomes)
             for m in (method, PRODS[method]):
                 yield from runs.learning_rows(name, m, outcomes)
@@ -148,7 +144,7 @@ def program_rows(name: str, groups: dict[str, Records]) -> Rows:
             speeds[prod] = baseline / np.minimum(times, baseline)
         for m, values in speeds.items():
             several = {"values": values.tolist()} if len(values) > 1 else {}
-            yield mean_row(name, m, "speedup", values, **about, baseline=XLA) | several
+            yield mean_row(name, m, "speedup", values, **agent_cells, baseline=XLA) | several
     yield mean_row(name, NONE, "speedup", [baseline / compiler["result"]["slow_s"]], baseline=XLA)
 
 
@@ -159,9 +155,8 @@ def agent_rows(
     less the smallest of a program's several trainings, mean and most; ``first_round`` and
     ``rounds``, its mean return where it has started anew, after the first round and after all;
     ``faster``, on how many programs it is faster than the edit search; ``ahead`` and ``behind``, on
-    how many its return is larger or smaller by `AHEAD`; ``lead_over_edits``, on one of `LEADS`, how
-    much more it returns there; ``speedup_rest``, its mean where the compiler's mapping is faster
-    than none."""
+    how many its return is larger or smaller by `AHEAD`; ``speedup_rest``, its mean where the
+    compiler's mapping is faster than none."""
     if scatter := [
         np.ptp([latency_s(groups[name, XLA][0]) / latency_s(r) for r in group])
         for (name, method), group in groups.items()
@@ -185,14 +180,6 @@ def agent_rows(
             "behind": sum(d < -AHEAD for d in differences),
         }
         yield from rows("all", AGENT, counts, n=len(both), baseline=OURS)
-        for name in LEADS:
-            later = [
-                [r for r in groups.get((name, method), []) if r["seed"]] for method in (AGENT, OURS)
-            ]
-            if all(later):
-                scores = [{name: [runs.return_of(r) for r in side]} for side in later]
-                lead, more = statistics.mean_difference(*scores), {"baseline": OURS}
-                yield interval_row(name, AGENT, "lead_over_edits", lead, n=len(later[0]), **more)
         if rest := [ours[name] for name in both if none[name] < 1.0]:
             yield from rows("all", AGENT, {"speedup_rest": np.mean(rest)}, n=len(rest))
 
@@ -384,17 +371,17 @@ def assemble_fig8(records: Records, _: Record) -> Rows:
     entries: list[Row] = []
     for record in (agent, compiler):
         method = record["method"]
-        kept, shown = stays(program, mappings[method], tensor), mappings[method]
-        about = {name: record["config"].get(name) for name in ("program", "seconds")} | {
-            "mapping": {field: getattr(shown, field).tolist() for field in FIELDS},
+        kept, drawn = stays(program, mappings[method], tensor), mappings[method]
+        cells = {name: record["config"].get(name) for name in ("program", "seconds")} | {
+            "mapping": {field: getattr(drawn, field).tolist() for field in FIELDS},
             "tensor": program.tensor_names[tensor],
             "tensor_bytes": int(program.tensor_bytes[tensor]),
             "live": program.tensor_live[tensor].tolist(),
             "stays": [[s.start, s.end, s.offset] for s in kept],
         }
-        entries.append(row(name, method, "return", runs.return_of(record), n=1, **about))
-        again = sum(loads(program, shown, other) > 1 for other in range(program.num_tensors))
-        numbers = {"stays": len(kept), "loads": loads(program, shown, tensor), "again": again}
+        entries.append(row(name, method, "return", runs.return_of(record), n=1, **cells))
+        again = sum(loads(program, drawn, other) > 1 for other in range(program.num_tensors))
+        numbers = {"stays": len(kept), "loads": loads(program, drawn, tensor), "again": again}
         entries += rows(name, method, numbers, n=1)
     speed = latency_s(compiler) / latency_s(agent)
     entries.append(row(name, agent["method"], "speedup", speed, n=1, baseline=XLA))

@@ -105,18 +105,8 @@ BOTH = "muzero"
 ALONE = ("muzero-frozen", "search-only", "learning-only", "imitation", MODEL_FREE)
 """Its other arms: the untrained network, the paper's two, one that imitates its best game, and one
 that learns from games alone."""
-ABLATED = (
-    "alexnet_train_batch_32",
-    "mlperf_ssd",
-    "vgg16_train_batch_32",
-    "inference_vit",
-    *WORKLOADS[1:],
-)
-"""Its programs: the paper's AlexNet, one of the smallest on which the compiler leaves half of the
-saving, one of AlexNet's kind, and one with attention; and the three long ones of Table 2, in
-windows."""
-ABLATION_SECONDS, ABLATION_SEEDS = 300.0, 3
-"""CPU seconds of each of its arms, and at most so many seeds."""
+FIG7_PROGRAM, FIG7_SEEDS = WORKLOADS[0], 3
+"""The paper's program for it, and at most so many seeds of an arm."""
 
 
 def seconds_for(instance: str) -> tuple[float, float]:
@@ -163,18 +153,18 @@ def assemble_table2(records: Records) -> Rows:
         for name in ("samples", "seconds"):
             yield mean_row(*key, name, [float(result[name]) for result in outcomes])
         yield from best_found_rows(*key, outcomes)
-    for name, here in by(records, "instance").items():
-        yield from near_rows(name, [r["result"] for r in here if r["result"]["judged"]])
+    for name, of_program in by(records, "instance").items():
+        yield from near_rows(name, [r["result"] for r in of_program if r["result"]["judged"]])
     returns = returns_of(groups.values())
     for method, scores in returns.items():
         if len(scores) == len({instance for instance, _ in groups}):
-            more = {"n": sum(map(len, scores.values()))}
-            yield interval_row("all", method, "return", statistics.mean_over_tasks(scores), **more)
+            cells = {"n": sum(map(len, scores.values()))}
+            yield interval_row("all", method, "return", statistics.mean_over_tasks(scores), **cells)
             if method != runs.XLA:  # which does not keep to the game's rules
-                rule, more["baseline"] = returns["greedy-tuned"], "greedy-tuned"
+                rule, cells["baseline"] = returns["greedy-tuned"], "greedy-tuned"
                 ends = statistics.improvement_interval(scores, rule)
                 ends = (statistics.probability_of_improvement(scores, rule), *ends)
-                yield interval_row("all", method, "improvement_probability", ends, **more)
+                yield interval_row("all", method, "improvement_probability", ends, **cells)
     short, long = clocks(records)
     for method in CONTRASTED:
         everywhere = len(long.get(method, ())) >= len(short.get(method, ()))
@@ -242,7 +232,7 @@ def better(group: Records) -> Records:
     by_clock: dict[float, Records] = {}
     for record in group:
         by_clock.setdefault(record["config"].get("seconds", 0.0), []).append(record)
-    return max(by_clock.values(), key=lambda mine: np.mean([runs.return_of(r) for r in mine]))
+    return max(by_clock.values(), key=lambda clocked: np.mean([runs.return_of(r) for r in clocked]))
 
 
 def return_row(instance: str, method: str, group: Records) -> Row:
@@ -315,13 +305,13 @@ def contrasts(returns: Returns, method: str) -> Rows:
             ours, against = (
                 {name: scores[name] for name in names} for scores in (returns[method], theirs)
             )
-            more = {"baseline": baseline, "n": sum(map(len, ours.values()))}
+            cells = {"baseline": baseline, "n": sum(map(len, ours.values()))}
             both = {"ratio": statistics.mean_ratio, "difference": statistics.mean_difference}
             for metric, contrast in both.items():
                 if (difference := contrast(ours, against)) is not None:
-                    yield interval_row(instance, method, metric, difference, **more)
+                    yield interval_row(instance, method, metric, difference, **cells)
             ahead = np.mean([np.mean(ours[name]) > np.mean(against[name]) for name in names])
-            yield row(instance, method, "ahead", ahead, **more)
+            yield row(instance, method, "ahead", ahead, **cells)
 
 
 def best_of(returns: Returns, variants: Sequence[str]) -> dict[str, list[float]]:
@@ -352,9 +342,9 @@ def assemble_fig5(records: Records, table: Record) -> Rows:
             ends = tuple(entry[end] for end in ("value", "low", "high"))
             leads.setdefault((size, entry["method"]), []).append(ends)
     for key, ends in leads.items():
-        about = {"n": len(ends), "values": [value for value, *_ in ends]}
-        about["baseline"] = BEST_EVOLUTION
-        yield interval_row(*key, "lead", np.mean(ends, axis=0), **about)
+        cells = {"n": len(ends), "values": [value for value, *_ in ends]}
+        cells["baseline"] = BEST_EVOLUTION
+        yield interval_row(*key, "lead", np.mean(ends, axis=0), **cells)
 
 
 FIG5 = Artifact("mmap.fig5", assemble_fig5)
@@ -362,13 +352,11 @@ FIG5 = Artifact("mmap.fig5", assemble_fig5)
 
 def plan_fig7(seeds: int) -> Runs:
     """All arms for the same CPU seconds, each in one round; long runs."""
-
-    count, config = min(seeds, ABLATION_SEEDS), {"seconds": ABLATION_SECONDS}
-    for name in ABLATED:
-        for seed in range(count):
-            yield runs.plan_one_round(name, ABLATION_SECONDS, seed)
-        for method in ALONE:
-            yield from runs.plan_runs(method, name, config, count, long=True)
+    count, seconds = min(seeds, FIG7_SEEDS), runs.seconds_of(FIG7_PROGRAM)
+    for seed in range(count):
+        yield runs.plan_one_round(FIG7_PROGRAM, seconds, seed)
+    for method in ALONE:
+        yield from runs.plan_runs(method, FIG7_PROGRAM, {"seconds": seconds}, count, long=True)
 
 
 def assemble_fig7(records: Records) -> Rows:
@@ -428,10 +416,10 @@ def mean_curve(curves: Records, key: str, unit: str) -> Record:
             for c in curves
         ]
     )
-    shown = {"y": y.mean(axis=0), "low": y.min(axis=0), "high": y.max(axis=0)}
+    lines = {"y": y.mean(axis=0), "low": y.min(axis=0), "high": y.max(axis=0)}
     places = [round(float(v), 5) for v in x]
     return {
         "x": places,
-        **{name: [round(float(v), 6) for v in line] for name, line in shown.items()},
+        **{name: [round(float(v), 6) for v in line] for name, line in lines.items()},
         "x_unit": unit,
     }
