@@ -1,4 +1,4 @@
-"""Inside the agent: one training on each program of Table 2, and what its network then knows
+"""Inside the agent: trainings on each program of Table 2, and what its network then knows
 (`mmap.insight`)."""
 
 import numpy as np
@@ -6,7 +6,7 @@ import numpy as np
 from learned_mapping_companion import table
 from learned_mapping_companion.artifact import NOTHING, Artifact, Run, Runs
 from learned_mapping_companion.mmap import runs
-from learned_mapping_companion.mmap.table2 import LARGE, WORKLOADS
+from learned_mapping_companion.mmap.table2 import WORKLOADS
 from learned_mapping_companion.statistics import mean_difference
 from learned_mapping_companion.table import Record, Records, Rows, row
 
@@ -15,9 +15,7 @@ ARMS = {AGENT: "search", MORE: "more", HEAD: "head"}
 """Who plays whole games -> the name in the records."""
 EARLY = 0.2
 """Share of the training after which is looked a first time, while much is left to learn."""
-SECONDS, SECONDS_LARGE = 300.0, 600.0
-"""CPU seconds of training, compilation apart; for programs above `table2.LARGE` buffers."""
-SEEDS = 3  # At most.
+SEEDS = 2  # At most.
 STEPS = 5  # Decisions that are imagined in a row.
 DECISIONS, LEAST_GAMES, MOST_GAMES = 200_000, 16, 64
 """Decisions of whole games with the search and without, and the least and most games for them."""
@@ -73,10 +71,9 @@ def run_inside(method: str, instance: str, config: Record, seed: int) -> Record:
 
 
 def plan_inside(seeds: int) -> Runs:
-    """One training and a look on each program; long runs."""
+    """Trainings and a look on each program; long runs."""
     for name in WORKLOADS:
-        seconds = SECONDS_LARGE if runs.num_buffers(name) > LARGE else SECONDS
-        config = {"seconds": seconds, "program": runs.program_digest(name)}
+        config = {"seconds": runs.seconds_of(name), "program": runs.program_digest(name)}
         for seed in range(min(seeds, SEEDS)):
             yield Run("mmap.inside", AGENT, name, config, seed, long=True)
 
