@@ -7,7 +7,7 @@ from explorable_pictures import _box, _svg, _text
 
 from learned_mapping_companion.figures import svg
 
-_line = partial(svg.line, more='class="lm-edge"')
+_line = partial(svg.line, attributes='class="lm-edge"')
 
 
 def _path(points: list[tuple[float, float]], more: str) -> str:
