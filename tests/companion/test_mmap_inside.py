@@ -70,6 +70,9 @@ def test_what_is_said_of_a_decision_follows_from_its_numbers():
     assert said.endswith(
         "Drop is right, and the search prefers Copy, which costs 6.5 average savings."
     )
-    assert figures.tree_words(tree | {"exact": [1.0, -2.0, 0.5]}).data.endswith(
-        "Copy is right, and the search chooses it."
-    )
+    for exact in ([1.0, -2.0, 0.5], [0.5, 0.5, 0.5]):
+        assert figures.tree_words(tree | {"exact": exact}).data.endswith(
+            "Copy is right, and the search chooses it."
+        )
+    near = figures.tree_words(tree | {"exact": [0.48, None, 0.5]}).data
+    assert near.endswith("the search prefers Copy, which costs less than 0.1 average savings.")

@@ -152,15 +152,17 @@ def tree_words(tree: Row) -> Markdown:
     played out exactly."""
     after, head, exact = tree["policy"], tree["head"], tree["exact"]
     legal = [action for action in range(3) if exact[action] is not None]
-    chosen, best = (max(legal, key=lambda action: values[action]) for values in (after, exact))
+    chosen = max(legal, key=lambda action: after[action])
+    best = max(legal, key=lambda action: (exact[action], action == chosen))
+    lost = exact[best] - exact[chosen]
     moves = {2: "both moves", 3: "all three moves"}[len(legal)]
     given = (
         f"gives {ACTION_NAMES[chosen]} a probability of {after[chosen]:.2f}, and the network alone"
         f" {head[chosen]:.2f}"
     )
     wrong = (
-        f"the search prefers {ACTION_NAMES[chosen]}, which costs {exact[best] - exact[chosen]:.1f}"
-        " average savings"
+        f"the search prefers {ACTION_NAMES[chosen]}, which costs"
+        f" {f'{lost:.1f}' if lost >= 0.1 else 'less than 0.1'} average savings"
     )
     return Markdown(
         f"{tree['instance']}, buffer {tree['buffer']}: of all decisions looked at, on all programs,"
