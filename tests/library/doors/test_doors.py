@@ -52,11 +52,11 @@ PRODUCTS = 2 * 4 * (32 * 64 + 64 * 10)
 
 
 def archive(names, text=b"{}"):
-    """A zip archive of files with these names."""
+    """A zip archive of files with these names, the same bytes whenever it is written."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as made:
         for name in names:
-            made.writestr(name, text)
+            made.writestr(zipfile.ZipInfo(name), text)
     return stream.getvalue()
 
 
