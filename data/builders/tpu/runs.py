@@ -14,7 +14,15 @@ from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.json_io import read_bytes, write_bytes
 from learned_mapping.programs.program import Program
 from learned_mapping_companion.datasets.registry import SETS
-from learned_mapping_companion.mmap.compiler import AGENT, HBM, ON_PRICES, WORST, XLA, trained
+from learned_mapping_companion.mmap.compiler import (
+    AGENT,
+    HBM,
+    ON_PRICES,
+    TRAINED,
+    WORST,
+    XLA,
+    trained,
+)
 from learned_mapping_companion.mmap.runs import load, replayed
 from learned_mapping_companion.mmap.stages import games_of
 from learned_mapping_companion.table import Record
@@ -43,14 +51,12 @@ def origin(instance: str):
 
 
 def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) -> Mapping:
-    """The mapping a run prices."""
+    """The mapping a run prices, but for the agent's."""
     program, compiler = load(instance)
     if method in (HBM, XLA):
         return compiler if method == XLA else all_dropped(program)
     if "game" in config:
         return replayed(program, games_of(instance, config["seconds"])[config["game"]][-1])
-    if method == AGENT:
-        return replayed(program, trained(instance, config, seed)["actions"])
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     return solve(program, method, seed=seed, cpu=True, **limits).solution
 
@@ -61,13 +67,21 @@ def run_price(method: str, instance: str, config: dict[str, Any], seed: int) -> 
 
     Returns:
       The four cycles of `MEASURES`; ``fast_bytes``; what was not expressed; the instructions on
-      which tables and compiler differ most, as (name, kind, cycles by the table, by the compiler).
+      which tables and compiler differ most, as (name, kind, cycles by the table, by the compiler);
+      of the agent its return, and `TRAINED` of its training.
     """
     compiled, cache = origin(instance)
     if "rounds" in config:
         return play_on_prices(compiled, cache, method, config, seed)
-    mapping = mapping_of(method, instance, config, seed)
-    return judge(compiled, cache, method, mapping, exact=method not in PLANS)
+    told: Record = {}
+    if method == AGENT and "game" not in config:
+        training = trained(instance, config, seed)
+        told = {name: training[name] for name in TRAINED}
+        told["return"] = training["costs"]["return"]
+        mapping = replayed(compiled.program, told["actions"])
+    else:
+        mapping = mapping_of(method, instance, config, seed)
+    return judge(compiled, cache, method, mapping, exact=method not in PLANS) | told
 
 
 def judge(

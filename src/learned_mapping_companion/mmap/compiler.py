@@ -15,12 +15,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from learned_mapping.mmap.searches.priced import GAMES
+from learned_mapping_companion import results
 from learned_mapping_companion.artifact import Artifact, Quick, Run, Runs
 from learned_mapping_companion.datasets.compiled import CHECKS, read_checks
 from learned_mapping_companion.datasets.registry import SETS
 from learned_mapping_companion.display import Html, crossed_rows, listing
-from learned_mapping_companion.mmap.runs import learning_rows, load, program_digest
-from learned_mapping_companion.mmap.speedup import AGENT, AGENT_SECONDS, runs_of_agent
+from learned_mapping_companion.mmap.runs import (
+    learning_rows,
+    load,
+    plan_run,
+    program_digest,
+    run_method,
+)
+from learned_mapping_companion.mmap.speedup import AGENT
+from learned_mapping_companion.records import read_record
 from learned_mapping_companion.statistics import pearson
 from learned_mapping_companion.table import (
     Record,
@@ -84,6 +92,7 @@ LIMITS = {
     SEARCH: {"seconds": 4.0},
 }
 """A method -> the limits of its run; seconds are of one core."""
+AGENT_SECONDS = 300.0  # Of the agent.
 ROUNDS, HEADROOM = 4, 0.125
 """Rounds of `ON_PRICES`, and the share of the fast memory that they leave free: the compiler packs
 less tightly than the game. A round of the search has the plain one's seconds; the agent's rounds
@@ -91,6 +100,8 @@ have the plain agent's together."""
 CANDIDATES, CANDIDATE_SECONDS = 10, 1.5
 WORST = 3
 """Instructions that a record names: those on which tables and compiler differ most."""
+TRAINED = ("actions", "samples", "updates", "decisions")
+"""What the record of an agent's price says of its training."""
 MEASURES = {
     "speedup": "cycles",
     "speedup_stalled": "stalled_cycles",
@@ -107,8 +118,7 @@ def price_run(method: str, instance: str, config: Record, seed: int = 0) -> Run:
 
 
 def plan_compiler(seeds: int) -> Runs:
-    """Every method on every program, the agent's of `mmap.table3`; a search's candidates on small
-    ones."""
+    """Every method on every program; a search's candidates on small ones."""
     for name in PROGRAMS:
         for method in (HBM, XLA, SEARCH, GREEDY, PRICED_RULE, EVOLUTION):
             yield price_run(method, name, LIMITS.get(method, {}))
@@ -124,9 +134,11 @@ def plan_compiler(seeds: int) -> Runs:
 
 
 def trained(instance: str, config: Record, seed: int) -> Record:
-    """The agent's run of `mmap.table3` with the same seconds; raises `InputError` where there is
-    none."""
-    return runs_of_agent(instance, config["seconds"], [seed])[0]["result"]
+    """What a training of the agent for ``seconds`` gave: the run of `mmap.table3` with as many, or
+    one made now."""
+    run = plan_run(AGENT, instance, {"seconds": config["seconds"]}, seed)
+    record = read_record(results.runs_path("mmap.table3", "full"), run)
+    return record["result"] if record else run_method(AGENT, instance, run.config, seed)
 
 
 def assemble_compiler(records: Records) -> Rows:
@@ -163,9 +175,10 @@ def assemble_compiler(records: Records) -> Rows:
         numbers = {"identity_percent": max(identity), "identity_programs": len(identity)}
         entries += rows("all", XLA, numbers, n=len(identity))
     for record in [record for record in searched if record["method"] == AGENT]:
-        learner = [trained(record["instance"], record["config"], record["seed"])]
+        name, result = record["instance"], record["result"]
+        entries.append(row(name, AGENT, "return", result["return"], n=1))
         for m in (AGENT, PRODS[AGENT]):
-            entries += learning_rows(record["instance"], m, learner)
+            entries += learning_rows(name, m, [result])
     entries += agreement_rows(entries)
     entries += candidate_rows(records, groups)
     entries += same_program_rows(entries)

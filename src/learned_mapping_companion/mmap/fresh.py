@@ -18,6 +18,7 @@ from learned_mapping_companion.mmap.table2 import (
     BEST_OF_PAPER,
     MODEL_FREE,
     PAPER_EVOLUTION,
+    PRICES_ALONE,
     Returns,
     best_of,
     returns_of,
@@ -34,7 +35,9 @@ from learned_mapping_companion.table import (
 PROGRAMS = "compiled-fresh"
 OWN_EVOLUTION = "evolution-policy"
 METHODS = ("random", "priced", *PAPER_EVOLUTION, OWN_EVOLUTION, "edit-search", MODEL_FREE)
-METHODS += ("search-only", AGENT, "learning-only")
+BEGUN = "muzero-priced"
+"""Ours: the agent that sees prices and begins at the rule's game."""
+METHODS += ("search-only", AGENT, "learning-only", BEGUN, PRICES_ALONE)
 MOST_SEEDS = 2
 CONTRASTS = {
     AGENT: (
@@ -47,6 +50,7 @@ CONTRASTS = {
         MODEL_FREE,
         "random",
     ),
+    BEGUN: (PRICES_ALONE, "priced", "edit-search", AGENT),
     "priced": (BEST_OF_PAPER, "edit-search"),
     BEST_OF_PAPER: ("random",),
 }

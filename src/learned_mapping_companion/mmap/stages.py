@@ -16,8 +16,8 @@ from learned_mapping.errors import InputError
 from learned_mapping_companion import results
 from learned_mapping_companion.artifact import NOTHING, Artifact, Run, Runs
 from learned_mapping_companion.mmap import runs
-from learned_mapping_companion.mmap.compiler import price_run
-from learned_mapping_companion.mmap.speedup import AGENT, AGENT_SECONDS
+from learned_mapping_companion.mmap.compiler import AGENT_SECONDS, price_run
+from learned_mapping_companion.mmap.speedup import AGENT
 from learned_mapping_companion.records import read_record
 from learned_mapping_companion.statistics import pearson
 from learned_mapping_companion.table import Record, Records, Rows, by, row, rows
