@@ -5,7 +5,6 @@ from learned_mapping.mmap.agent.config import config_for
 from learned_mapping.mmap.agent.rounds import IN_WINDOWS
 from learned_mapping_companion.artifact import NOTHING, Artifact, Runs
 from learned_mapping_companion.mmap.runs import (
-    SECONDS,
     learner_record,
     learning_rows,
     plan_one_round,
@@ -26,6 +25,7 @@ INSTANCE = "alexnet_train_batch_32"
 SHORT = (INSTANCE, "mlperf_ssd", "vgg16_train_batch_32", "inference_vit")
 """Programs of arms for equal decisions: one of the smallest on which the compiler leaves half of
 the saving, one of AlexNet's kind, and one with attention."""
+SECONDS = 300.0
 SEEDS = 3
 """Seeds of an arm, at most."""
 AGENT = "muzero"
@@ -44,8 +44,8 @@ batches of 64 positions searched anew are half of these. Without a baseline valu
 returns, and need wider atoms."""
 
 
-ITERATIONS, LONGEST = 120, 7200.0
-"""Iterations of an arm for equal decisions, a minute and a half of the agent as it is; and the CPU
+ITERATIONS, LONGEST = 300, 7200.0
+"""Iterations of an arm for equal decisions, about five minutes of the agent as it is; and the CPU
 seconds that none of them takes."""
 EQUAL = {f"{count} simulations, equal decisions": count for count in (8, 32, 64)}
 """Name of such an arm -> its simulations; the first is the agent as it is."""
