@@ -204,36 +204,3 @@ def test_a_curve_is_thinned_by_means():
     assert len(kept) <= mmap_runs.CURVE_ROWS and kept[-1]["iteration"] == 250
     assert [row["own_return"] for row in kept if row["own_return"] is not None] == [0.5]
     assert kept[0]["hot"] is None and kept[0]["cold"] == pytest.approx(2 / 3, abs=1e-6)
-
-
-def test_a_rival_counts_by_the_clock_with_the_larger_mean():
-    """Would catch one unlucky long run in place of five short ones, a leader that has not run all
-    the way and still counts, and a short search set against the agent."""
-    name = "alexnet_train_batch_32"
-    short, long = mmap_table2.seconds_for(name)
-    runs = [
-        record(name, "evolution-warm", seed, 1.0, value, seconds=short)
-        for seed, value in enumerate((0.5, 0.7))
-    ]
-    runs += [
-        record(name, "evolution-logits", 0, 1.0, 0.4, seconds=short),
-        record(name, "random", 0, 1.0, 0.2),
-    ]
-    runs += [
-        record(name, "edit-search", 0, 1.0, 0.9, seconds=short),
-        record(name, "muzero", 0, 1.0, 0.6, seconds=long),
-    ]
-    assert "evolution-logits" not in mmap_table2.clocks(runs)[1]
-    for value, counts in ((0.51, [0.5, 0.7]), (0.65, [0.65])):
-        longer = [*runs, record(name, "evolution-warm", 0, 1.0, value, seconds=long)]
-        by_short, by_long = mmap_table2.clocks(longer)
-        assert (
-            by_short["evolution-warm"][name] == [0.5, 0.7]
-            and by_long["evolution-warm"][name] == counts
-        )
-        assert by_long["evolution-logits"][name] == [0.4] and "edit-search" not in by_long
-        shown = [
-            run["result"]["costs"]["return"]
-            for run in mmap_table2.better([*longer[:2], longer[-1]])
-        ]
-        assert shown == counts

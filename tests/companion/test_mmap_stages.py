@@ -23,6 +23,7 @@ def compiler(monkeypatch):
     monkeypatch.setattr(results, "stored", lambda artifact, profile="full": table.get(profile))
     monkeypatch.setattr(stages.runs, "program_digest", lambda name: name)
     monkeypatch.setattr("learned_mapping_companion.mmap.compiler.program_digest", lambda name: name)
+    monkeypatch.setattr(stages.runs, "seconds_of", lambda name: 120.0)
 
 
 def test_the_ends_of_the_priced_programs_are_trained_before_they_are_priced(compiler):
@@ -41,7 +42,7 @@ def test_what_is_asked_for_before_it_is_trained_is_one_line(compiler, tmp_path, 
         results, "runs_path", lambda artifact, profile: tmp_path / f"{artifact}.jsonl"
     )
     with pytest.raises(InputError, match="`lmap make mmap"):
-        stages.games_of("a", 300.0)
+        stages.games_of("a")
 
 
 def records(cycles, returns, failed=()):
@@ -49,11 +50,11 @@ def records(cycles, returns, failed=()):
     common = {"instance": "c", "method": "muzero", "seed": 0}
     games = [[number, value, 0.0, "0"] for number, value in enumerate(returns, 1)]
     learned = {"judged": True, "valid": True, "games": games, "samples": 500, "updates": 3000}
-    outcome = [{**common, "config": {"seconds": 300.0, "games": 10}, "result": learned}]
+    outcome = [{**common, "config": {"seconds": 120.0, "games": 10}, "result": learned}]
     for game, count in enumerate(cycles):
         result = {"judged": True, "valid": True, "failed": "no" if game in failed else ""}
         result |= {"stalled_cycles": count, "cycles": -count}
-        outcome.append({**common, "config": {"seconds": 300.0, "game": game}, "result": result})
+        outcome.append({**common, "config": {"seconds": 120.0, "game": game}, "result": result})
     return outcome
 
 

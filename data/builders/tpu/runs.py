@@ -56,7 +56,7 @@ def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) ->
     if method in (HBM, XLA):
         return compiler if method == XLA else all_dropped(program)
     if "game" in config:
-        return replayed(program, games_of(instance, config["seconds"])[config["game"]][-1])
+        return replayed(program, games_of(instance)[config["game"]][-1])
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     return solve(program, method, seed=seed, cpu=True, **limits).solution
 
@@ -96,9 +96,9 @@ def judge(
     """Validates a mapping and has the compiler price it; ``failed`` says why it could not.
 
     Args:
-      found, cache: the `tpu.price.Source` of the program, and its `PriceCache`.
+      compiled, cache: the `tpu.price.Source` of the program, and its `PriceCache`.
       method: what made the mapping; the compiler's own need not keep the rules.
-      game: what it was made for, if not `found.program`: the same with less memory.
+      game: what it was made for, if not `compiled.program`: the same with less memory.
       exact: whether the mapping holds nothing longer than its uses need.
     """
     program = compiled.program
@@ -117,8 +117,8 @@ def play_on_prices(
     compiled: Any, cache: Any, method: str, config: dict[str, Any], seed: int
 ) -> Record:
     """Lets a method of `ON_PRICES` play in ``rounds`` of ``seconds`` each, with a share of the fast
-    memory, ``headroom``, left free: the best mapping that fits at its own offsets. `found` and
-    `cache` are as of `judge`."""
+    memory, ``headroom``, left free: the best mapping that fits at its own offsets. `compiled`
+    and `cache` are as of `judge`."""
     best, rounds = {}, []
     for number in range(config["rounds"]):
         game = refined(compiled, cache)

@@ -32,7 +32,6 @@ from learned_mapping.mmap.searches.evolution import (
     MANY_PAIRS,
     evolution_logits,
     evolution_policy,
-    evolution_warm,
 )
 from learned_mapping.mmap.searches.greedy import greedy, greedy_tuned
 from learned_mapping.mmap.searches.heuristic import heuristic
@@ -266,9 +265,6 @@ METHODS: dict[str, Method] = {
         evolution_policy,
         version=UNIT,
     ),
-    "evolution-warm": _method(
-        "evolution-logits, started at the game of greedy-tuned", evolution_warm, version=UNIT
-    ),
     "edit-search": _edits(
         "local search from the game of priced: edits drawn at random, played on, kept where not "
         "worse",
@@ -287,12 +283,8 @@ METHODS: dict[str, Method] = {
         go_on=_packed,
     ),
     "muzero": _learner(
-        "MMap-MuZero: search in a learned model, self-play, no demonstration; starts anew where it "
-        "stands still",
+        "MMap-MuZero: search in a learned model, self-play; starts anew where it stands still",
         patience=2000,
-    ),
-    "muzero-demonstration": _learner(
-        "muzero, which has seen the game of greedy-tuned", demonstration=True
     ),
     "muzero-priced": _learner(
         "muzero that begins at the game of priced and sees what that rule sees; returns its best"

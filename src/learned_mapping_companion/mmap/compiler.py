@@ -26,6 +26,7 @@ from learned_mapping_companion.mmap.runs import (
     plan_run,
     program_digest,
     run_method,
+    seconds_of,
 )
 from learned_mapping_companion.mmap.speedup import AGENT
 from learned_mapping_companion.records import read_record
@@ -92,7 +93,6 @@ LIMITS = {
     SEARCH: {"seconds": 4.0},
 }
 """A method -> the limits of its run; seconds are of one core."""
-AGENT_SECONDS = 300.0  # Of the agent.
 ROUNDS, HEADROOM = 4, 0.125
 """Rounds of `ON_PRICES`, and the share of the fast memory that they leave free: the compiler packs
 less tightly than the game. A round of the search has the plain one's seconds; the agent's rounds
@@ -123,12 +123,14 @@ def plan_compiler(seeds: int) -> Runs:
         for method in (HBM, XLA, SEARCH, GREEDY, PRICED_RULE, EVOLUTION):
             yield price_run(method, name, LIMITS.get(method, {}))
     for name in PROGRAMS:
-        yield price_run(AGENT, name, {"seconds": AGENT_SECONDS})
+        yield price_run(AGENT, name, {"seconds": seconds_of(name)})
     candidate = {"seconds": CANDIDATE_SECONDS, "candidate": True}
     for name, seed in itertools.product(SMALL, range(CANDIDATES)):
         yield price_run(SEARCH, name, candidate, seed)
-    for method, seconds in zip(ON_PRICES, (LIMITS[SEARCH]["seconds"], AGENT_SECONDS / ROUNDS)):
-        for name in PRICED:
+    for name in PRICED:
+        for method, seconds in zip(
+            ON_PRICES, (LIMITS[SEARCH]["seconds"], seconds_of(name) / ROUNDS)
+        ):
             limits = {"seconds": seconds, "rounds": ROUNDS, "headroom": HEADROOM}
             yield price_run(method, name, limits)
 

@@ -34,7 +34,6 @@ from learned_mapping_companion.table import Record, Records, Rows, rows
 XLA = "xla"  # The production baseline: the compiler's own mapping.
 LEARNED = (
     "muzero",
-    "muzero-demonstration",
     "muzero-priced",
     "muzero-priced-frozen",
     "muzero-no-backup",
@@ -348,8 +347,6 @@ def _method(config: Record) -> str:
         return "imitation"
     if not config["simulations"]:
         return "learning-only"
-    if config["demonstration"]:
-        return "muzero-demonstration"
     if config.get("priced"):
         return "muzero-priced"
     return "muzero"

@@ -16,7 +16,7 @@ from learned_mapping.errors import InputError
 from learned_mapping_companion import results
 from learned_mapping_companion.artifact import NOTHING, Artifact, Run, Runs
 from learned_mapping_companion.mmap import runs
-from learned_mapping_companion.mmap.compiler import AGENT_SECONDS, price_run
+from learned_mapping_companion.mmap.compiler import price_run
 from learned_mapping_companion.mmap.speedup import AGENT
 from learned_mapping_companion.records import read_record
 from learned_mapping_companion.statistics import pearson
@@ -40,23 +40,24 @@ def groups() -> dict[str, str]:
     return dict.fromkeys(names[:ENDS], "best") | dict.fromkeys(names[ENDS:][-ENDS:], "worst")
 
 
-def training_run(instance: str, seconds: float) -> Run:
+def training_run(instance: str) -> Run:
     """A training that keeps its games."""
-    return runs.plan_run(AGENT, instance, {"seconds": seconds, "games": GAMES})
+    config = {"seconds": runs.seconds_of(instance), "games": GAMES}
+    return runs.plan_run(AGENT, instance, config)
 
 
 def plan_fig6(seeds: int) -> Runs:
     """A training on each program, then the prices of its games, which wait for the compiler."""
     for name in groups():
-        yield training_run(name, AGENT_SECONDS)
+        yield training_run(name)
     for name, game in itertools.product(groups(), range(GAMES)):
-        yield price_run(AGENT, name, {"seconds": AGENT_SECONDS, "game": game})
+        yield price_run(AGENT, name, {"seconds": runs.seconds_of(name), "game": game})
 
 
-def games_of(instance: str, seconds: float) -> list[list]:
+def games_of(instance: str) -> list[list]:
     """Number, return, latency in seconds and actions of the games that a training kept; raises
     `InputError` where it has not run."""
-    record = read_record(results.runs_path("mmap.fig6", "full"), training_run(instance, seconds))
+    record = read_record(results.runs_path("mmap.fig6", "full"), training_run(instance))
     if record is None:
         raise InputError(
             instance, AGENT, "is not yet run: `lmap make mmap.fig6 --profile full --long` trains it"

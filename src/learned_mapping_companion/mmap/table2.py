@@ -1,18 +1,11 @@
 """Paper 1's Table 2 and Figures 5 and 7: every method on four compiled programs, for equal CPU
-seconds on one core.
-
-There are two clocks. Every search has the short one. The agent has the long one alone, and so have
-its rivals where a run of that length is stored. Two searches are compared for equal seconds only,
-but for random play, which has the short clock beside the agent too. Any rival whose mean is larger
-by the short clock, where more seeds have run, counts by that: a row is of the clock with the larger
-mean.
+seconds on one core; random play and the rules have less.
 """
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from learned_mapping.mmap import methods as mmap_methods
 from learned_mapping.mmap.agent import config as agent_config
 from learned_mapping_companion import results, statistics
 from learned_mapping_companion.artifact import NOTHING, Artifact, Quick, Runs
@@ -39,7 +32,7 @@ WORKLOADS = (
 """The paper's four programs, by its names; ours are compiled from models of our own."""
 PAPER_EVOLUTION = ("evolution-logits", "evolution-logits-64")
 """The paper's: a preference for every buffer and action, with populations of 8 and of 64."""
-EVOLUTION = (*PAPER_EVOLUTION, "evolution-policy", "evolution-warm")
+EVOLUTION = (*PAPER_EVOLUTION, "evolution-policy")
 BEST_EVOLUTION, BEST_OF_PAPER = "evolution-best", "evolution-paper"
 """The variant with the largest mean on each program: of all, and of the paper's."""
 BESTS = {BEST_EVOLUTION: EVOLUTION, BEST_OF_PAPER: PAPER_EVOLUTION}
@@ -58,7 +51,6 @@ METHODS = (
     "edit-search-repeats",
     MODEL_FREE,
     "muzero",
-    "muzero-demonstration",
     "muzero-priced",
     PRICES_ALONE,
 )
@@ -77,24 +69,17 @@ CONTRASTS = (
 """Methods that these are compared with:"""
 CONTRASTED = (
     "muzero",
-    "muzero-demonstration",
     "muzero-priced",
     "edit-search",
     "edit-search-repeats",
 )
-SECONDS, SECONDS_LARGE = (20.0, 900.0), (40.0, 1800.0)
-"""CPU seconds of each search on one core, by the short clock and the long one; on programs above
-`LARGE` buffers."""
-LONG = (*EVOLUTION, "edit-search", "edit-search-repeats", MODEL_FREE, *runs.LEARNED)
-"""Methods that may run by the long clock."""
-LONG_ALONE = (PAPER_EVOLUTION[1], MODEL_FREE, *runs.LEARNED)
-"""Those that run by no other."""
 TWICE = ("evolution-logits", "muzero")
 """Methods that the paper compares: twice the seeds on short programs, where evolution varies
 most."""
 EARLY = 0.2
 """The share of a training that counts as early."""
 LARGE = 3000
+"""Buffers, above which a program is among the large ones of Figure 5."""
 NEAR, SAME, FEW = 0.01, 1e-4, 5
 """Returns that are near the best one, and as good as it, on the compiler's scale of 0 to 1; and how
 few say nothing."""
@@ -109,26 +94,16 @@ FIG7_PROGRAM, FIG7_SEEDS = WORKLOADS[0], 3
 """The paper's program for it, and at most so many seeds of an arm."""
 
 
-def seconds_for(instance: str) -> tuple[float, float]:
-    """CPU seconds of one search by the short and by the long clock."""
-    return SECONDS_LARGE if runs.num_buffers(instance) > LARGE else SECONDS
-
-
 def plan_table2(seeds: int) -> Runs:
-    """Every method on every program by its clocks, those without randomness once; the compiler's
-    mapping. Runs by the long clock are `Run.long`."""
+    """The compiler's mapping of every program, and every method on it, those without randomness
+    once."""
     for instance in WORKLOADS:
         yield runs.plan_run(runs.XLA, instance, {})
     for instance in WORKLOADS:
-        short, long = seconds_for(instance)
         windows = runs.num_buffers(instance) >= agent_config.LONG
         for method in (*METHODS, *IN_WINDOWS) if windows else METHODS:
             count = seeds * (1 + (method in TWICE and not windows))
-            count = count if mmap_methods.METHODS[method].random else 1
-            if method not in LONG_ALONE:
-                yield from runs.plan_runs(method, instance, {"seconds": short}, count)
-            if method in LONG:
-                yield from runs.plan_runs(method, instance, {"seconds": long}, count, long=True)
+            yield from runs.plan_by_clock(method, instance, count)
 
 
 def assemble_table2(records: Records) -> Rows:
@@ -139,7 +114,7 @@ def assemble_table2(records: Records) -> Rows:
     own; ``speedup`` is over the compiler's mapping. Numbers over seeds are means. Of all mappings
     of a program there are `near_rows`.
     """
-    groups = {key: better(group) for key, group in grouped(records).items()}
+    groups = grouped(records)
     for key, group in groups.items():
         outcomes = [record["result"] for record in group]
         yield return_row(*key, group)
@@ -165,10 +140,8 @@ def assemble_table2(records: Records) -> Rows:
                 ends = statistics.improvement_interval(scores, rule)
                 ends = (statistics.probability_of_improvement(scores, rule), *ends)
                 yield interval_row("all", method, "improvement_probability", ends, **cells)
-    short, long = clocks(records)
     for method in CONTRASTED:
-        everywhere = len(long.get(method, ())) >= len(short.get(method, ()))
-        yield from contrasts(long if everywhere else short, method)
+        yield from contrasts(returns, method)
 
 
 TABLE2 = Artifact(
@@ -176,46 +149,12 @@ TABLE2 = Artifact(
     assemble_table2,
     plan_table2,
     Quick(
-        (runs.XLA, *(method for method in METHODS if method not in LONG_ALONE)),
+        (runs.XLA, *(method for method in METHODS if method not in (MODEL_FREE, *runs.LEARNED))),
         WORKLOADS[:2],
         config={"seconds": 0.5},
     ),
     {"seconds": 4},
 )
-
-
-def clocks(records: Records) -> tuple[Returns, Returns]:
-    """Method -> program -> returns of its runs by the short clock, and by the long one with what
-    needs no clock.
-
-    Of the evolutions only the one that leads by the short clock need run by the long one. The
-    others count as they are, and so does that one where its mean is larger by the short clock.
-    """
-    clock = {r["instance"]: r["config"]["seconds"] for r in records if r["method"] in LONG_ALONE}
-    ran_long = [clock.get(r["instance"], 0.0) == r["config"].get("seconds") for r in records]
-    short = [record for record, ran in zip(records, ran_long) if not ran]
-    long = [record for record, ran in zip(records, ran_long) if ran or record["method"] not in LONG]
-    by_short, by_long = returns_of(grouped(short).values()), returns_of(grouped(long).values())
-    leaders = {
-        name: max(
-            (v for v in EVOLUTION if name in by_short.get(v, {})),
-            key=lambda v: np.mean(by_short[v][name]),
-        )
-        for name in {name for variant in EVOLUTION for name in by_short.get(variant, {})}
-    }
-    for name, leader in leaders.items():
-        for variant in EVOLUTION:
-            if name not in by_long.get(leader, {}):
-                by_long.get(variant, {}).pop(name, None)
-            else:
-                scores = [
-                    clock[variant][name]
-                    for clock in (by_long, by_short)
-                    if name in clock.get(variant, {})
-                ]
-                if scores:
-                    by_long.setdefault(variant, {})[name] = max(scores, key=np.mean)
-    return by_short, by_long
 
 
 def returns_of(groups: Iterable[Records]) -> Returns:
@@ -225,14 +164,6 @@ def returns_of(groups: Iterable[Records]) -> Returns:
         values = returns.setdefault(group[0]["method"], {})
         values[group[0]["instance"]] = [runs.return_of(record) for record in group]
     return returns
-
-
-def better(group: Records) -> Records:
-    """The records of a method on a program under the clock with the larger mean return."""
-    by_clock: dict[float, Records] = {}
-    for record in group:
-        by_clock.setdefault(record["config"].get("seconds", 0.0), []).append(record)
-    return max(by_clock.values(), key=lambda clocked: np.mean([runs.return_of(r) for r in clocked]))
 
 
 def return_row(instance: str, method: str, group: Records) -> Row:

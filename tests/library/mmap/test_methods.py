@@ -17,7 +17,6 @@ from mmap_games import hard_program
 
 AGENT = (
     "muzero",
-    "muzero-demonstration",
     "muzero-priced",
     "muzero-priced-frozen",
     "muzero-no-backup",
@@ -68,8 +67,7 @@ def test_searches_improve_on_where_they_start():
     }
     assert values["evolution-logits"] > values["random"]
     assert values["greedy-tuned"] > values["greedy"]
-    for method in ("evolution-warm", "edit-search"):
-        assert values[method] > values["greedy-tuned"]
+    assert values["edit-search"] > values["greedy-tuned"]
 
 
 def test_a_rule_with_a_price_nobody_pays_places_nothing():

@@ -33,11 +33,8 @@ RECENT = 500
 STAGES = 1.5
 """A whole game is kept as a stage of the training once there are this many times as many as at the
 stage before."""
-CONFIDENCE = {False: 0.8, True: 0.93}
-"""Policy target of the best game's actions; the second where a demonstration is learned by
-heart."""
-CLONED = 400
-"""Updates on a demonstration alone, before the first iteration."""
+CONFIDENCE = 0.8
+"""Policy target of the best game's actions, where it is imitated."""
 RENEW = 20
 """Iterations after which the game to imitate is replaced by the best one."""
 
@@ -173,8 +170,7 @@ class MMapAgent:
         return Decisions(*(np.asarray(part) for part in decisions))
 
     def start(self, budget: AgentBudget) -> None:
-        """Makes the first best game; with a demonstration the network learns to play like it
-        first."""
+        """Makes the first best game."""
         self.budget, config = budget, self.config
         if config.priced:
             game = self._see_prices()
@@ -185,10 +181,6 @@ class MMapAgent:
         self.play.begin(self.play.best.to_go if to_go is None else to_go)
         self._renew_demonstration()
         self.rounds.begin(self.learner.updates, self.play.best.value)
-        for _ in range(CLONED if config.demonstration else 0):
-            if budget.spent():
-                break
-            self.learner.step(self._batch(1.0))
 
     def _see_prices(self) -> PlayedGame:
         """Prices the program; returns the rule's best game."""
@@ -223,9 +215,8 @@ class MMapAgent:
         return better
 
     def _renew_demonstration(self) -> None:
-        if self.config.imitation > 0.0 or self.config.demonstration:
-            confidence = CONFIDENCE[self.config.demonstration]
-            self.demonstration = self.play.demonstration(self.play.best.actions, confidence)
+        if self.config.imitation > 0.0:
+            self.demonstration = self.play.demonstration(self.play.best.actions, CONFIDENCE)
 
     def iterate(self, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Self-play and updates; returns a row of the curve, see `_row`, or None where `stop` cut

@@ -80,15 +80,11 @@ class AgentConfig:
     `rounds`; 0: never."""
     imitation: float = 0.0
     """Share of a batch that is the best game."""
-    demonstration: bool = False
-    """Whether the best game is greedy-tuned's at first, and the network learns it by heart before
-    it plays."""
     priced: bool = False
     """Whether it sees prices, begins at the game of `searches.priced` with that rule for a prior,
     and returns the best game it meets by whatever means."""
     frozen: bool = False
-    """The control: nothing is learned after the cloning; the policy head plays, or a search in the
-    game itself."""
+    """The control: nothing is learned; the policy head plays, or a search in the game itself."""
     backup: bool = True
     """Whether dead ends are settled by Drop-backup; else they end a game with a return of 0."""
     evaluate_every: int = 100
@@ -224,25 +220,23 @@ RULES: tuple[tuple[str, Callable[[AgentConfig], object], str], ...] = (
     ),
     (
         "backup",
-        lambda c: c.backup or not (c.windows or c.demonstration or c.true_dynamics),
-        "can be left out of whole games only, with no demonstration and no search in the game",
+        lambda c: c.backup or not (c.windows or c.true_dynamics),
+        "can be left out of whole games only, with no search in the game",
     ),
     (
         "patience",
-        lambda c: (
-            not c.patience or (c.backup and c.potential and not (c.demonstration or c.frozen))
-        ),
+        lambda c: not c.patience or (c.backup and c.potential and not c.frozen),
         ("starts anew only what learns from scratch, with Drop-backup and potential; set it to 0"),
     ),
     (
         "true_dynamics",
-        lambda c: not c.true_dynamics or (c.frozen and not c.demonstration and c.simulations > 0),
-        "asks no network: set frozen and simulations, and demonstration to false",
+        lambda c: not c.true_dynamics or (c.frozen and c.simulations > 0),
+        "asks no network: set frozen and simulations",
     ),
     (
         "priced",
-        lambda c: not c.priced or (c.windows and not c.demonstration),
-        "begins at a game that windows can follow: set windows, and demonstration to false",
+        lambda c: not c.priced or c.windows > 0,
+        "begins at a game that windows can follow: set windows",
     ),
     ("network", lambda c: c.network in SIZES, f"expected one of {', '.join(SIZES)}, got {{!r}}"),
     (
@@ -255,9 +249,7 @@ RULES: tuple[tuple[str, Callable[[AgentConfig], object], str], ...] = (
 value."""
 
 
-def config_for(
-    num_buffers: int, demonstration: bool = False, size: str = LIGHT_SIZE, **changes: Any
-) -> AgentConfig:
+def config_for(num_buffers: int, size: str = LIGHT_SIZE, **changes: Any) -> AgentConfig:
     """The configuration for a program of so many buffers, with some values changed; `size` is one
     of `SIZES`.
 
@@ -268,8 +260,6 @@ def config_for(
         raise InputError("size", "", f"expected one of {', '.join(SIZES)}, got {size!r}")
     config = WINDOWS if changes.get("priced") or num_buffers >= LONG else WHOLE
     config = PAPER if size == PAPER_SIZE else config
-    if demonstration:
-        config = dataclasses.replace(config, demonstration=True, imitation=0.1)
     known = {field.name for field in dataclasses.fields(AgentConfig)}
     for name in changes:
         if name not in known:

@@ -2,12 +2,9 @@
 
 import numpy as np
 
-from learned_mapping.budget import Budget
 from learned_mapping.mmap.agent.config import AgentConfig
 from learned_mapping.mmap.rules.actions import DROP
 from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.searches.greedy import MAX_GAMES, greedy_tuned
-from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.program import Program
 
 RANDOM_GAMES = 64
@@ -17,18 +14,13 @@ RANDOM_GAMES = 64
 def first_game(
     program: Program, config: AgentConfig, rng: np.random.Generator
 ) -> tuple[float, np.ndarray, np.ndarray | None]:
-    """Greedy-tuned's game with a demonstration, "Drop everything" with windows, else the best of
-    random ones.
+    """The game that drops everything, with windows; else the best of random games.
 
     Returns:
       its return, -inf where every random game was lost; its actions [B]; and of random games the
       mean return to go before each buffer and at the end [B + 1].
     """
     best, actions = -np.inf, np.full(program.num_buffers, DROP)
-    if config.demonstration:
-        search = Search(program, Budget(samples=MAX_GAMES))
-        greedy_tuned(search)
-        return search.found.value, search.found.action.astype(np.int64), None
     if config.windows:
         return 0.0, actions, None
     game, to_go = Game(program), np.zeros(program.num_buffers + 1)

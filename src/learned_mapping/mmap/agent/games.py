@@ -221,7 +221,7 @@ class Guide:
 
 
 class Best(Guide):
-    """The best game that a training has met by whatever means: windows and demonstrations too."""
+    """The best game that a training has met by whatever means: windows too."""
 
     def __init__(self, program: Program | ProgramArrays):
         super().__init__(program)

@@ -29,7 +29,7 @@ class Stage(NamedTuple):
 class LearnedResult(Result):
     """A `Result` with what learning adds. The solution is the best whole game of the agent alone.
     Further metrics: ``own_return`` (mean return of the evaluation games), ``best_found`` (the best
-    game met by whatever means, windows and demonstrations included), ``recent_return`` (see
+    game met by whatever means, windows included), ``recent_return`` (see
     `agent.MMapAgent`), ``updates``, ``rounds`` (see `rounds`), ``decisions``, ``parameters``,
     ``compile_s`` and ``evaluation_s`` (CPU seconds that no budget paid for)."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from learned_mapping.mmap.searches.greedy import ThresholdRule, greedy_tuned
+from learned_mapping.mmap.searches.greedy import ThresholdRule
 from learned_mapping.mmap.searches.search import Search
 
 PAIRS = 4
@@ -88,19 +88,6 @@ def evolution_policy(search: Search, rng: np.random.Generator) -> None:
     evolve(
         search.play_linear_policy,
         ThresholdRule().weights(),
-        search,
-        rng,
-        sigma=0.3,
-        learning_rate=0.1,
-    )
-
-
-def evolution_warm(search: Search, rng: np.random.Generator) -> None:
-    """Evolution over preferences that start at the decisions of the tuned threshold rule."""
-    greedy_tuned(search, share=0.3)
-    evolve(
-        search.play_preferences,
-        np.eye(3)[search.found.action],
         search,
         rng,
         sigma=0.3,

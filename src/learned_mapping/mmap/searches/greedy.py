@@ -57,12 +57,12 @@ class ThresholdRule:
         return weights
 
 
-def greedy_tuned(search: Search, share: float = 1.0) -> None:
+def greedy_tuned(search: Search) -> None:
     """The best of `greedy` and of the threshold rules tried: a coarse grid, then a pattern search
     over four numbers.
 
     The games this takes are the method's own search and count as its samples; nothing is carried
-    over from program to program. Stops after `MAX_GAMES` or this share of the budget.
+    over from program to program. Stops after `MAX_GAMES`, or with the budget.
     """
     greedy(search)
     values: dict[ThresholdRule, float] = {}
@@ -73,7 +73,7 @@ def greedy_tuned(search: Search, share: float = 1.0) -> None:
         return values[rule]
 
     def stop() -> bool:
-        return search.budget.spent(share) or len(values) >= MAX_GAMES
+        return search.budget.spent() or len(values) >= MAX_GAMES
 
     grid = itertools.product((1.0, 2.0, 0.0, 3.0), (0.0, -2.0, 1.0, -6.0, 2.0, -4.0), (1.0, 0.0))
     for copy_price, price, foresight in grid:
