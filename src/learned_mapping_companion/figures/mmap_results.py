@@ -289,7 +289,7 @@ def two_prices(rows: Rows) -> Figure:
         if row["instance"] != "all"
     }
     figure, axes = new_figure(width=PHONE_INCHES, height=3.8)
-    for method in ("hbm", "greedy-tuned", "edit-search", "muzero"):
+    for method in ("hbm", "greedy-tuned", "priced", "edit-search", "muzero"):
         names = [name for name, other, metric in values if other == method and metric == "speedup"]
         points = [
             [values[n, method, metric] for n in names] for metric in ("speedup_model", "speedup")

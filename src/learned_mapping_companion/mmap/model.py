@@ -10,6 +10,7 @@ from learned_mapping_companion.mmap.runs import (
     plan_one_round,
     program_of,
     return_of,
+    seconds_of,
 )
 from learned_mapping_companion.statistics import mean_difference
 from learned_mapping_companion.table import (
@@ -25,7 +26,6 @@ INSTANCE = "alexnet_train_batch_32"
 SHORT = (INSTANCE, "mlperf_ssd", "vgg16_train_batch_32", "inference_vit")
 """Programs of arms for equal decisions: one of the smallest on which the compiler leaves half of
 the saving, one of AlexNet's kind, and one with attention."""
-SECONDS = 300.0
 SEEDS = 3
 """Seeds of an arm, at most."""
 AGENT = "muzero"
@@ -44,8 +44,8 @@ batches of 64 positions searched anew are half of these. Without a baseline valu
 returns, and need wider atoms."""
 
 
-ITERATIONS, LONGEST = 300, 7200.0
-"""Iterations of an arm for equal decisions, about five minutes of the agent as it is; and the CPU
+ITERATIONS, LONGEST = 60, 7200.0
+"""Iterations of an arm for equal decisions, about one minute of the agent as it is; and the CPU
 seconds that none of them takes."""
 EQUAL = {f"{count} simulations, equal decisions": count for count in (8, 32, 64)}
 """Name of such an arm -> its simulations; the first is the agent as it is."""
@@ -68,7 +68,7 @@ def plan_model(seeds: int) -> Runs:
     """All arms for the same CPU seconds, then those for the same decisions on `SHORT`; long."""
     for seed in range(min(seeds, SEEDS)):
         for arm, settings in ARMS.items():
-            yield plan_one_round(INSTANCE, SECONDS, seed, arm, **settings)
+            yield plan_one_round(INSTANCE, seconds_of(INSTANCE), seed, arm, **settings)
         for arm, simulations in EQUAL.items():
             settings = {"simulations": simulations, "iterations": ITERATIONS}
             yield from [plan_one_round(name, LONGEST, seed, arm, **settings) for name in SHORT]
