@@ -66,6 +66,7 @@ def test_the_figures_can_be_drawn():
     assert {item.get_text() for item in figure.legends[0].get_texts()} == {
         "hbm",
         "greedy-tuned",
+        "priced",
         "edit-search",
         "muzero",
     }
