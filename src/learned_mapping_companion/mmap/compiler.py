@@ -314,9 +314,7 @@ SPEEDS = {
 }
 SHOWN = (
     "hbm",
-    "greedy-tuned",
     "priced",
-    "priced-prod",
     "edit-search",
     "edit-search-prod",
     *ON_PRICES,
