@@ -16,6 +16,7 @@ Rewards have no unit: they are shares or ratios, stated below.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, ClassVar
@@ -93,7 +94,7 @@ def instances(kind: str, split: str = TRAIN, most: int = 1000) -> tuple[Any, ...
     return tuple(graphs)
 
 
-class _Mapping(gymnasium.Env):
+class _Mapping(gymnasium.Env, ABC):
     """A solution at the end of an episode, its picture, and the instances: what all share."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 1}
@@ -113,14 +114,14 @@ class _Mapping(gymnasium.Env):
         tasks = chain((self._first,), tasks)
         self._tasks = tasks if isinstance(several, Iterator) else tuple(tasks)
 
+    @abstractmethod
     def _task_of(self, instance: Any) -> Any:
         """What is played on: an instance and its hardware; raises `InputError` for anything
         else."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _prepare(self, task: Any) -> tuple[Any, float]:
         """What an episode needs of a task, and what no solution of it exceeds."""
-        raise NotImplementedError
 
     def _most(self, count: Callable[[Any], int], given: int | None, name: str) -> int:
         """The most of something in a task of the list, or the number that the user gave."""
@@ -157,9 +158,9 @@ class _Mapping(gymnasium.Env):
             raise InputError("instance", "", "the iterator has ended")
         return task
 
+    @abstractmethod
     def _figure(self) -> Any:
         """The picture of the solution, or of the instance before there is one."""
-        raise NotImplementedError
 
     def render(self) -> np.ndarray | None:
         """[height, width, 3] uint8 in the mode ``rgb_array``."""
@@ -188,9 +189,9 @@ class _Stepwise(_Mapping):
         expect_choice(legal, LEGAL, "environment", "legal")
         self._nearest = legal == NEAREST
 
+    @abstractmethod
     def action_masks(self) -> np.ndarray:
         """[n] bool, which actions are legal."""
-        raise NotImplementedError
 
     def _legal(self, action: Any) -> int | None:
         """The action, or the legal one nearest to it; None where it is illegal."""
@@ -449,12 +450,13 @@ class _OneStep(_Mapping):
         self.observation_space = Box(-np.inf, np.inf, (self._ops * width,), np.float32)
         self.action_space = MultiDiscrete([choices] * (self._ops * entries))
 
+    @abstractmethod
     def _graph(self, task: Any) -> ComputationGraph:
-        raise NotImplementedError
+        """The graph of a task."""
 
+    @abstractmethod
     def _shown(self) -> np.ndarray:
         """[N, F], what is seen of the operations."""
-        raise NotImplementedError
 
     def reset(
         self, *, seed: int | None = None, options: dict | None = None
