@@ -50,7 +50,7 @@ def provenance_line(result: dict[str, Any], *, state: bool = True) -> Html:
         f"<code>{escaped(result['id'])}</code>, profile <em>{escaped(result['profile'])}</em>",
         f"<code>--seeds {result['seeds']}</code>",
         f"{minutes(result['seconds'])} of work on"
-        f" {escaped(machine.get('cpu', '?').partition(' (family')[0])},"
+        f" {escaped(_processors(machine))},"
         f" {plural(machine.get('cores', 0), 'core')}" + _rates(machine),
         f"{plural(result['validated'], 'solution')} validated, {result['invalid']} invalid",
         day,
@@ -65,6 +65,13 @@ def provenance_line(result: dict[str, Any], *, state: bool = True) -> Html:
         word = "stale" if changed else "fresh"
         parts.append(f'<span class="lm-{word}" title="{escaped(meaning)}">{word}</span>')
     return Html(f'<p class="lm-provenance">{" · ".join(parts)}</p>')
+
+
+def _processors(machine: dict[str, Any]) -> str:
+    """The kinds of processors that performed the runs, that of most first; where no run says it,
+    that of the machine which assembled the result."""
+    cpus = machine.get("cpus") or [machine.get("cpu", "?")]
+    return " and ".join(dict.fromkeys(cpu.partition(" (family")[0] for cpu in cpus))
 
 
 def _rates(machine: dict[str, Any]) -> str:

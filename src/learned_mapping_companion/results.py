@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import os
 import platform
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,7 @@ def make(
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": round(sum(record["seconds"] for record in distinct), 3),
         "peak_bytes": max((record["peak_bytes"] for record in distinct), default=0),
-        "machine": machine() | _rates(records),
+        "machine": machine() | _performed(records),
         "versions": versions(),
         "fingerprints": _fingerprints_of(records, parts),
         "data": (
@@ -253,11 +254,15 @@ def machine() -> Record:
     }
 
 
-def _rates(records: Sequence[Record]) -> Record:
-    """The least and the largest `clock.rate` of the cores that performed the runs, of as many as
-    have kept it."""
+def _performed(records: Sequence[Record]) -> Record:
+    """The processors that performed the runs, that of most runs first, and the least and the
+    largest `clock.rate` of their cores, of as many runs as have kept them."""
     known = [record["rate"] for record in records if "rate" in record]
-    return {"rates": [min(known), max(known)], "rated_runs": len(known)} if known else {}
+    if not known:
+        return {}
+    counts = Counter(record["cpu"] for record in records if "cpu" in record)
+    cpus = [cpu for cpu, _ in counts.most_common()]
+    return {"cpus": cpus, "rates": [min(known), max(known)], "rated_runs": len(known)}
 
 
 def versions() -> dict[str, str]:

@@ -216,6 +216,7 @@ def _run(paper: Problem, task: Any, instance: Any, options: Any) -> Outcome:
             )
             limits["seconds"] = max(left, 0.2 * (options.seconds or BOUND_SECONDS))
             NOTES.append(f"{shown(error, 300)}: {method} instead")
+            since = time.perf_counter()
             result = solve_task(paper, task, method, **limits, progress=progress)
     ready_s = max(time.perf_counter() - since - result.seconds, 0.0)
     return Outcome(method, result, ready_s, bool(interrupted))
@@ -245,6 +246,8 @@ def _by_whom(paper: Problem, method: str, result: Result) -> str:
 def _beside(name: str, cost: str, value: float, other: float) -> str:
     """A solution's cost beside another's."""
     share = value / other - 1 if other > 0 else 0.0
+    if other <= 0 and value != other:
+        return f"{name}: {cost} {other:.6g}; this is {value:.6g}"
     where = (
         f"{abs(share):.2%} {'above' if share > 0 else 'below'} it"
         if abs(share) > 5e-5

@@ -20,7 +20,7 @@ from learned_mapping.hardware.memory_hierarchy import program_latency
 from learned_mapping.mmap.bounds.prices import price_bound
 from learned_mapping.mmap.bounds.upper import upper_bound
 from learned_mapping.mmap.mapping import Mapping, mapping_to_json, read_mapping
-from learned_mapping.mmap.methods import BOUNDED, PROBLEM, solve
+from learned_mapping.mmap.methods import PROBLEM, solve
 from learned_mapping.mmap.rules.play import Game, mapping_of
 from learned_mapping.mmap.validate import validate
 from learned_mapping.programs.formats import read_program
@@ -33,6 +33,7 @@ LATE = 1.5
 """The share of its clock after which a run is late: a method looks at the clock between two games,
 and one game of a long program takes longer than the shortest track."""
 SAME = 1e-9  # Returns that differ by less are equal.
+BOUNDED = 4000  # Buffers of a program that is bounded by linear programming too.
 SCHEMA = "learned-mapping/bench/1"
 TABLE, MAPPING = "table.json", ".mapping.json.gz"
 

@@ -18,7 +18,6 @@ from learned_mapping.hardware.memory_hierarchy import (
     placed_latency_s,
     program_latency,
 )
-from learned_mapping.mmap.bounds.prices import price_bound
 from learned_mapping.mmap.mapping import all_dropped, claimed_share, mapping_to_json, read_mapping
 from learned_mapping.mmap.rules.actions import toy_program
 from learned_mapping.mmap.searches.edit_search.search import (
@@ -35,7 +34,7 @@ from learned_mapping.mmap.searches.evolution import (
 )
 from learned_mapping.mmap.searches.greedy import greedy, greedy_tuned
 from learned_mapping.mmap.searches.heuristic import heuristic
-from learned_mapping.mmap.searches.priced import priced
+from learned_mapping.mmap.searches.priced import GAMES, priced
 from learned_mapping.mmap.searches.repack import repack
 from learned_mapping.mmap.searches.search import Search, random_play
 from learned_mapping.mmap.validate import validate
@@ -57,7 +56,6 @@ from learned_mapping.programs.recognition import JSON, MINIMALLOC, kind_of
 from learned_mapping.verdict import LISTED, Verdict
 
 SECONDS = 10.0  # Every search gets this much unless told otherwise.
-BOUNDED, RULE_GAMES = 4000, 100
 """Buffers up to which linear programmes tighten a bound in a moment; games of the rule that a
 solution is seen beside."""
 GOING_ON = {"edit-search-repeats": 0.2, "packing": 0.1}
@@ -190,7 +188,7 @@ def _packed(
     other offsets make room for."""
     value = partial(claimed_share, program)
     found = [repack(program, max(starts, key=value), budget)] if starts else []
-    if not budget.spent():
+    if not found or not budget.spent():
         found.append(repack(program, all_dropped(program), budget))
     return max(found, key=value), {}
 
@@ -349,7 +347,7 @@ def _in_paper_size(method: Method) -> Method:
     settings = {**method.settings, **IN_PAPER_SIZE}
     if method.settings.get("priced"):
         settings |= WITH_WINDOWS
-    return _learner(method.description, method.kind, **settings)
+    return _learner(method.description, method.kind, method.version, **settings)
 
 
 PAPER_METHODS = {name: _in_paper_size(method) for name, method in METHODS.items()}
@@ -425,22 +423,19 @@ class MemoryMapping(Problem):
         return float(np.sum(task.slow_s - placed_latency_s(task, solution.placed)))
 
     def users(self, option: str) -> tuple[str, ...]:
-        """The learners: both options are theirs."""
-        return tuple(name for name, method in METHODS.items() if method.resumable)
+        """The learners; of the option ``device`` also PPO, whose network is of one size."""
+        also = {"ppo"} if option == "device" else set()
+        return tuple(name for name, method in METHODS.items() if method.resumable or name in also)
 
     def validate(self, task: Program, solution: Any, listed: int | None = LISTED) -> Verdict:
         return validate(task, solution, listed=listed)
 
     def beside(self, task: Program) -> tuple[str, dict[str, float]]:
-        """The rule with prices, and what no mapping exceeds: by prices, and for programs of at most
-        `BOUNDED` buffers by linear programming where that proves less."""
-        bound = price_bound(task)
-        if task.num_buffers <= BOUNDED:
-            from learned_mapping.mmap.bounds.upper import upper_bound
+        """The rule with prices, and what no mapping exceeds."""
+        from learned_mapping.mmap.bench import bound_of
 
-            bound = min(bound, upper_bound(task).value)
-        rule = solve(task, "priced", samples=RULE_GAMES).metrics["return"]
-        return "return", {"priced": rule, "no mapping is above": bound}
+        rule = solve(task, "priced", samples=GAMES).metrics["return"]
+        return "return", {"priced": rule, "no mapping is above": bound_of(task)}
 
     def hints(self, task: Program, solution: Any) -> list[str]:
         """Whether what a mapping spares is lost in its stalls again."""

@@ -25,7 +25,7 @@ from learned_mapping_companion.table import Record, Records, Rows, row
 FIG1_GAMES = 30_000
 BOUND_SECONDS = 120.0  # Wall-clock limit of branch and bound, per program.
 RANDOM_GAMES = 400
-TRAINED, TRAINED_SEEDS = "mlperf_dlrm_batch_8192", 3
+TRAINED, TRAINED_SEEDS = "mlperf_dlrm_batch_8192", 10
 """The program, and seeds, of trainings with and without Drop-backup: random play meets
 most dead ends there."""
 MEMORY = 1.3

@@ -3,15 +3,18 @@ they find what is there to find."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from learned_mapping_builders.synthetic_programs import random_program
 
 from learned_mapping.budget import Budget
+from learned_mapping.mmap.methods import solve
 from learned_mapping.mmap.rules import kernel
 from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.play import Game
-from learned_mapping.mmap.searches.edit_search.eviction import evict
+from learned_mapping.mmap.searches.edit_search.eviction import evict, make_room
 from learned_mapping.mmap.searches.edit_search.incumbent import begin, new_incumbent
 from learned_mapping.mmap.searches.edit_search.loop import (
     BETTER,
@@ -22,10 +25,12 @@ from learned_mapping.mmap.searches.edit_search.loop import (
     improve,
 )
 from learned_mapping.mmap.searches.edit_search.neighbourhood import (
+    COMPLETE,
     EJECT,
     KINDS,
     REPEAT,
     chain,
+    draw,
     new_edits,
 )
 from learned_mapping.mmap.searches.edit_search.repeats import RUN, draw_repeat, repeats_of
@@ -38,6 +43,7 @@ from learned_mapping.mmap.searches.edit_search.search import (
 from learned_mapping.mmap.searches.greedy import greedy
 from learned_mapping.mmap.searches.search import Search
 from learned_mapping.mmap.validate import validate
+from learned_mapping.programs.program import make_program
 from learned_mapping_companion.datasets import compiled
 from mmap_games import hard_program
 
@@ -158,7 +164,8 @@ def test_room_is_made_where_it_costs_least():
         for action in moves["action"][:b]:
             game.step(int(action))
         edits.facts[:] = 0
-        _, end = chain(arrays, incumbent, edits, b, rng)
+        chain(arrays, incumbent, edits, b, rng)
+        end = int(edits.parts["last_step"][0])
         start, size = int(arrays.buffers["instruction"][b]), int(edits.facts["size"][0])
         assert evict(arrays, game.state, incumbent, edits, 0, 0.0, rng)
         new = edits.wanted[size : edits.facts["size"][0]]
@@ -271,3 +278,67 @@ def test_layers_are_mapped_alike():
             returns.setdefault(parameters, []).append(search.best.value)
             assert validate(program, search.mapping(), exact=True).valid
     assert np.mean(returns[REPEATING]) > np.mean(returns[PLAIN]) + 0.01
+
+
+def crowded(count=60):
+    """A program whose last instruction reads eight tensors as large as the memory, while as many
+    small ones as given, worth holding, live to the end."""
+    last = [2.0 - 0.2 * bin(subset).count("1") for subset in range(256)]
+    return make_program(
+        name="crowded",
+        fast_bytes=count,
+        copy_bytes_per_s=1e6,
+        instruction_names=[f"i{t}" for t in range(count + 1)],
+        instruction_kinds=["fusion"] * (count + 1),
+        tensor_names=[f"t{n}" for n in range(count + 8)],
+        tensor_bytes=[1] * count + [count] * 8,
+        tensor_is_parameter=[False] * count + [True] * 8,
+        tensor_is_output=[True] * count + [False] * 8,
+        buffer_instruction=[*range(count), *[count] * 8],
+        buffer_tensor=[*range(count + 8)],
+        buffer_is_output=[True] * count + [False] * 8,
+        buffer_alias=[-1] * (count + 8),
+        buffer_bit=[0] * count + [*range(8)],
+        latency_offsets=[*range(0, 2 * count + 1, 2), 2 * count + 256],
+        latency_s=[2e-3, 1e-3] * count + last,
+    )
+
+
+def completed(program, actions=None, draws=300):
+    """Edits that complete an instruction of the greedy game, or of one by its actions, with room
+    made for them: what they want."""
+    search, rng = started(program)
+    actions = search.best.action if actions is None else actions
+    arrays, state = search.game.program, search.game.state
+    incumbent, edits = new_incumbent(arrays, program.num_tensors), new_edits(arrays)
+    begin(arrays, state, incumbent, np.asarray(actions, np.int64))
+    for _ in range(draws):
+        place = int(rng.integers(program.num_buffers))
+        draw(arrays, incumbent, edits, COMPLETE, place, PLAIN, rng)
+        if edits.facts["size"][0] and make_room(arrays, state, incumbent, edits, PLAIN, rng):
+            assert edits.facts["size"][0] <= len(edits.wanted)
+        yield edits.wanted[: edits.facts["size"][0]].copy()
+
+
+def test_an_edit_has_room_for_all_that_its_parts_evict():
+    """Catches decisions written past the end of the edit: each of eight parts may evict all that is
+    live."""
+    program = crowded()
+    held = [NO_COPY] * 60 + [DROP] * 8
+    assert max(map(len, completed(program, held))) > 4 * program.num_buffers
+    result = solve(program, "edit-search", samples=2000, seed=1)
+    assert validate(program, result.solution, exact=True).valid
+
+
+@pytest.mark.parametrize("share", [8, 16])
+def test_no_edit_makes_room_for_what_cannot_fit(share):
+    """Catches evictions, charged at nothing, for a tensor larger than the memory."""
+    program = compiled.load("alexnet_train_batch_32")[0]
+    program = replace(program, fast_bytes=program.fast_bytes // share, source="machine")
+    sizes, drawn = program.tensor_bytes[program.buffer_tensor], 0
+    assert (sizes > program.fast_bytes).any()
+    for wanted in completed(program):
+        placed = wanted["buffer"][wanted["action"] != DROP]
+        assert (sizes[placed] <= program.fast_bytes).all()
+        drawn += len(wanted) > 0
+    assert drawn

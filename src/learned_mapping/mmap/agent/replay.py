@@ -37,14 +37,14 @@ class Batch(NamedTuple):
 
 
 class Replay:
-    """A ring of `capacity` rows of such fields."""
+    """A ring of `capacity` rows of `FIELDS`."""
 
-    def __init__(self, capacity: int, fields: Mapping[str, tuple[tuple[int, ...], type]] = FIELDS):
+    def __init__(self, capacity: int):
         if capacity < 1:
             raise InputError("replay", "capacity", f"must be at least 1, got {capacity}")
         self.capacity, self.size, self.end = capacity, 0, 0
         self.fields: dict[str, np.ndarray] = {
-            name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in fields.items()
+            name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in FIELDS.items()
         }
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:

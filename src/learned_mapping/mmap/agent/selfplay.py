@@ -59,9 +59,8 @@ class WholeGame(NamedTuple):
 
 
 class WindowResult(NamedTuple):
-    """The outcome of a window."""
+    """The decisions of a window with which the best game returns more."""
 
-    value: float  # The return of the best game with the window's decisions in it.
     start: int
     stop: int  # Buffers [start, stop) were decided in the window.
     actions: np.ndarray  # [stop - start].
@@ -131,7 +130,7 @@ class SelfPlay:
         """Takes a game by its actions [B] for the best one where it is; beside windows games shall
         then get what it got. Returns whether it is."""
         better = self.best.offer(actions, value)
-        if better and self.windows is not None and self.config.potential:
+        if better and self.windows is not None:
             self.to_go = self.best.to_go
         return better
 
@@ -272,7 +271,6 @@ class SelfPlay:
         gain = values - np.concatenate([np.full(len(at), guide.saved[-1]) for guide, at in sides])
         better = [
             WindowResult(
-                float(values[g]),
                 int(starts[g]),
                 int(stops[g]),
                 games.played(g)[starts[g] : stops[g]],

@@ -7,10 +7,14 @@ from learned_mapping.mmap.rules.actions import COPY, DROP
 from learned_mapping.mmap.rules.kernel import copy_span
 from learned_mapping.mmap.rules.state import NONE, GameState, ProgramArrays
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent, load
-from learned_mapping.mmap.searches.edit_search.neighbourhood import NEAR, Edits, want
+from learned_mapping.mmap.searches.edit_search.neighbourhood import (
+    COPIES_EVICTED,
+    NEAR,
+    Edits,
+    want,
+)
 
 SEEN = 1000  # Earlier buffers among which a copy that is in the way is looked for.
-COPIES_EVICTED = 3  # Copies that may be evicted for another.
 OFFSETS = 64  # Offsets tried for a tensor, drawn at random where there are more.
 MUCH = 8.0  # An offset this many times as dear as the best so far is not looked at to the end.
 
@@ -46,7 +50,7 @@ def evict(
     """Adds the drops of what stands in the way of part i at the cheapest offset.
 
     The game stands before the part's first decision. Costs are blurred by exp(noise * normal).
-    False where the tensor cannot be copied in.
+    False where the tensor cannot be copied in, or is larger than the memory.
     """
     edit, obstacles, part = edits.facts[0], edits.obstacles, edits.parts[i]
     b = edits.wanted[part.first].buffer
@@ -72,6 +76,8 @@ def evict(
         blurred = cost * np.exp(noise * rng.standard_normal()) if cost > 0 and noise > 0 else cost
         if blurred < best_cost:
             best, best_cost, edit.cost_s = offset, blurred, copies_s + cost
+    if best == NONE:
+        return False
     for m in range(count):
         if obstacles[m].offset < best + buffer.bytes and obstacles[m].top > best:
             want(edits, obstacles[m].root, DROP)

@@ -14,6 +14,7 @@ from learned_mapping.mmap.rules.actions import COPY, DROP, NO_COPY
 from learned_mapping.mmap.rules.kernel import benefit_s
 from learned_mapping.mmap.rules.state import NONE, ProgramArrays, record
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
+from learned_mapping.programs.program import MAX_VARIED
 
 SEGMENT, TENSOR, REPEAT, EJECT, COMPLETE = range(5)
 KINDS = ("segment", "tensor", "repeat", "eject", "complete")  # Those from `EJECT` on make room.
@@ -21,13 +22,13 @@ MOST = 96  # Decisions of an edit before others are evicted.
 NEAR = 50  # Buffers looked at for one to evict others for.
 # Subsets of an instruction's buffers that are looked at, drawn at random where there are more.
 SUBSETS = 64
+COPIES_EVICTED = 3  # Copies that may be evicted for another.
 AHEAD = 20  # Instructions looked at for one to complete.
 BACK = 32  # Steps by which an edit may begin earlier than the use it is for.
 
-EDIT = record("kind place size parts last_step gain_s cost_s")
-"""Its kind, the buffer it is tried at, decisions wanted (0 where nothing could be drawn), tensors
-to make room for and the last step of their intervals, what the wanted placements save at most, what
-the evicted allocations saved."""
+EDIT = record("place size parts gain_s cost_s")
+"""The buffer it is tried at, decisions wanted (0 where nothing could be drawn), tensors to make
+room for, what the wanted placements save at most, what the evicted allocations saved."""
 WANTED = record("buffer action")
 PART = record("first last_step")
 """A tensor to make room for: where its decisions begin among those wanted, and until when it is to
@@ -41,20 +42,21 @@ class Edits(NamedTuple):
     """An edit, and room to draw it in."""
 
     facts: np.ndarray  # [1] `EDIT`.
-    wanted: np.ndarray  # [2 B + T + 8] `WANTED`, the first `size` in use.
-    parts: np.ndarray  # [64] `PART`, the first `parts` in use.
-    obstacles: np.ndarray  # [2 B + T + 8] `OBSTACLE`, of the part looked at.
+    wanted: np.ndarray  # [W] `WANTED`, the first `size` in use.
+    parts: np.ndarray  # [MAX_VARIED] `PART`, the first `parts` in use.
+    obstacles: np.ndarray  # [B] `OBSTACLE`, of the part looked at.
     mark: np.ndarray  # [B] int64, zeros between uses.
 
 
 def new_edits(program: ProgramArrays) -> Edits:
-    """Room for an edit of a program."""
-    room = 2 * program.num_buffers + program.num_instructions + 8
+    """Room for an edit of a program: of its `MAX_VARIED` parts each may evict every allocation, and
+    `COPIES_EVICTED` copies."""
+    most = MOST + MAX_VARIED * (program.num_buffers + COPIES_EVICTED)
     return Edits(
         facts=np.zeros(1, EDIT),
-        wanted=np.zeros(room, WANTED),
-        parts=np.zeros(64, PART),
-        obstacles=np.zeros(room, OBSTACLE),
+        wanted=np.zeros(most, WANTED),
+        parts=np.zeros(MAX_VARIED, PART),
+        obstacles=np.zeros(program.num_buffers, OBSTACLE),
         mark=np.zeros(program.num_buffers, np.int64),
     )
 
@@ -69,10 +71,10 @@ def want(edits: Edits, b: int, action: int) -> None:
 
 
 @numba.njit(cache=True)
-def clear(edits: Edits, kind: int, place: int) -> None:
+def clear(edits: Edits, place: int) -> None:
     """Begins an edit that wants nothing yet."""
     edit = edits.facts[0]
-    edit.kind, edit.place, edit.size, edit.parts, edit.gain_s = kind, place, 0, 0, 0.0
+    edit.place, edit.size, edit.parts, edit.gain_s = place, 0, 0, 0.0
 
 
 @numba.njit(cache=True)
@@ -81,7 +83,7 @@ def draw(
 ) -> None:
     """Draws an edit at or near the buffer `place`; its size is 0 where there is nothing to gain."""
     edit = edits.facts[0]
-    clear(edits, kind, place)
+    clear(edits, place)
     if kind == SEGMENT:
         _segment(inc, edits, place, p, rng)
     elif kind == TENSOR:
@@ -92,7 +94,7 @@ def draw(
         else:
             b = _without_place(program, inc, place)
             if b != NONE:
-                edit.gain_s, edit.last_step = chain(program, inc, edits, b, rng)
+                edit.gain_s = chain(program, inc, edits, b, rng)
         if edit.gain_s <= 0:
             edit.size = 0
         if edit.size > 0:
@@ -141,13 +143,9 @@ def _without_place(program: ProgramArrays, inc: Incumbent, place: int) -> int:
 
 
 @numba.njit(cache=True)
-def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, b: int, rng) -> tuple[float, int]:
-    """Adds, as a part, the uses of a tensor from b on that one allocation would serve.
-
-    Returns:
-      What its dropped uses would save, each by itself, in seconds; and the last step of the
-      allocation.
-    """
+def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, b: int, rng) -> float:
+    """Adds, as a part, the uses of a tensor from b on that one allocation would serve; returns what
+    its dropped uses would save, each by itself, in seconds."""
     edit, buffer = edits.facts[0], program.buffers[b]
     action, stop = NO_COPY, 0.0
     if buffer.is_output == 0:
@@ -179,7 +177,7 @@ def chain(program: ProgramArrays, inc: Incumbent, edits: Edits, b: int, rng) -> 
     part = edits.parts[edit.parts]
     part.first, part.last_step = first, end
     edit.parts += 1
-    return gain_s, end
+    return gain_s
 
 
 @numba.njit(cache=True)
@@ -198,9 +196,14 @@ def _complete(program: ProgramArrays, inc: Incumbent, edits: Edits, place: int, 
         start, placed = program.table_start[t], inc.placed[t]
         subsets = program.table_start[t + 1] - start
         now = program.latency_s[start + placed]
+        fitting = 0
+        for b in range(program.first_buffer[t], program.first_buffer[t + 1]):
+            if program.buffers[b].bit >= 0 and program.buffers[b].bytes <= program.fast_bytes:
+                fitting |= 1 << program.buffers[b].bit
         best, best_score = NONE, 0.0
         for i in range(min(subsets, SUBSETS)):
             subset = i if subsets <= SUBSETS else placed | int(rng.random() * subsets)
+            subset &= fitting
             gain = now - program.latency_s[start + subset]
             if subset & placed == placed and gain > 0:
                 score = gain * (0.2 + rng.random())
@@ -208,7 +211,7 @@ def _complete(program: ProgramArrays, inc: Incumbent, edits: Edits, place: int, 
                     best, best_score = subset, score
         if best == NONE:
             continue
-        edit.gain_s, edit.last_step = now - program.latency_s[start + best], t
+        edit.gain_s = now - program.latency_s[start + best]
         for b in range(program.first_buffer[t], program.first_buffer[t + 1]):
             buffer = program.buffers[b]
             if buffer.bit < 0 or best & ~placed & (1 << buffer.bit) == 0 or edit.size >= MOST // 2:
@@ -216,9 +219,7 @@ def _complete(program: ProgramArrays, inc: Incumbent, edits: Edits, place: int, 
             n = b
             if buffer.is_output == 0 and rng.random() < 0.6:
                 n = _dropped_before(program, inc, b)
-            gain_s, end = chain(program, inc, edits, n, rng)
-            edit.gain_s += gain_s - marginal_s(program, inc, b)
-            edit.last_step = max(edit.last_step, end)
+            edit.gain_s += chain(program, inc, edits, n, rng) - marginal_s(program, inc, b)
         return
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from learned_mapping.mmap.rules.state import ProgramArrays
 from learned_mapping.mmap.searches.edit_search.incumbent import Incumbent
-from learned_mapping.mmap.searches.edit_search.neighbourhood import REPEAT, Edits, clear, want
+from learned_mapping.mmap.searches.edit_search.neighbourhood import Edits, clear, want
 
 RUN = 8  # Buffers by which a place is told.
 LONGEST = 400  # Decisions that are taken over from another place, at most.
@@ -51,7 +51,7 @@ def _numbered(rows: np.ndarray) -> np.ndarray:
 def draw_repeat(inc: Incumbent, edits: Edits, repeats: Repeats, place: int, rng) -> None:
     """Draws an edit that decides from `place` on like from another place drawn at random, as far as
     the buffers are alike; its size is 0 where that changes nothing."""
-    clear(edits, REPEAT, place)
+    clear(edits, place)
     first, stop = repeats.first[repeats.run[place]], repeats.first[repeats.run[place] + 1]
     other = repeats.places[first + int(rng.random() * (stop - first))]
     length = int(np.exp(rng.random() * np.log(LONGEST)))
