@@ -18,14 +18,14 @@ from learned_mapping.mmap.agent.following import Followed
 from learned_mapping.mmap.agent.games import Games
 from learned_mapping.mmap.agent.learner import Learner, make_update
 from learned_mapping.mmap.agent.network import Networks
-from learned_mapping.mmap.agent.priced_view import priced_view
+from learned_mapping.mmap.agent.priced_view import priced_view, view_by
 from learned_mapping.mmap.agent.replay import Batch, Replay, joined
 from learned_mapping.mmap.agent.rounds import Rounds, round_config
 from learned_mapping.mmap.agent.search import Decisions, make_decide
 from learned_mapping.mmap.agent.selfplay import SelfPlay, WholeGame, WindowResult
 from learned_mapping.mmap.agent.true_search import make_true_decide
 from learned_mapping.mmap.rules.actions import toy_program
-from learned_mapping.mmap.rules.play import PlayedGame
+from learned_mapping.mmap.searches.priced import Rule
 from learned_mapping.programs.program import Program
 
 RECENT = 500
@@ -80,7 +80,7 @@ class AgentBudget(Budget):
     def skip(self, since: float) -> float:
         """Takes back what has passed since `seconds` was `since`; returns how much."""
         passed = self.seconds - since
-        self._start += passed
+        self.spent_before(-passed)
         return passed
 
     def state(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class AgentBudget(Budget):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Adds what an earlier run spent, and takes over its curve."""
-        self._start -= float(state["seconds"])
+        self.spent_before(float(state["seconds"]))
         self.samples, self.best = int(state["samples"]), state["best"]
         self.curve_s, self.curve_samples, self.curve_best = (
             list(column) for column in state["curve"]
@@ -173,7 +173,8 @@ class MMapAgent:
         """Makes the first best game."""
         self.budget, config = budget, self.config
         if config.priced:
-            game = self._see_prices()
+            game, prices = priced_view(self.program, budget)
+            self.play.see(prices)
             value, actions, to_go = game.value, game.action.astype(np.int64), None
         else:
             value, actions, to_go = first_game(self.program, config, self.rng)
@@ -181,12 +182,6 @@ class MMapAgent:
         self.play.begin(self.play.best.to_go if to_go is None else to_go)
         self._renew_demonstration()
         self.rounds.begin(self.learner.updates, self.play.best.value)
-
-    def _see_prices(self) -> PlayedGame:
-        """Prices the program; returns the rule's best game."""
-        game, prices = priced_view(self.program)
-        self.play.see(prices)
-        return game
 
     def _start_anew(self) -> None:
         """The next round, whose budget does not pay for what it compiles."""
@@ -422,6 +417,8 @@ class MMapAgent:
             "budget": self.budget.state(),
             "random": self.rng.bit_generator.state,
         }
+        if self.play.games.prices is not None:
+            header["rule"] = self.play.games.prices.rule
         return arrays, header
 
     def _identity(self) -> dict[str, Any]:
@@ -451,7 +448,7 @@ class MMapAgent:
         if header["own"]:
             self.play.follow_own(arrays["own_actions"])
         if self.config.priced:
-            self._see_prices()
+            self.play.see(view_by(self.program, Rule(*header["rule"])))
         self.play.games.restore(arrays, source)
         if self.config.imitation > 0.0:
             self.demonstration = Replay(len(arrays["demonstration.action"]))

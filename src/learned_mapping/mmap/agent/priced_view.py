@@ -1,7 +1,7 @@
 """A position as the prices see it (`searches.priced`): inputs of an agent that begins at the rule's
 game and looks at it through its eyes."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -10,6 +10,7 @@ from learned_mapping.budget import Budget
 from learned_mapping.mmap.observation import PRIOR, signed_log
 from learned_mapping.mmap.rules.actions import DROP, NUM_ACTIONS
 from learned_mapping.mmap.rules.play import PlayedGame
+from learned_mapping.mmap.rules.state import program_arrays
 from learned_mapping.mmap.searches.priced import (
     GAMES,
     HALF,
@@ -26,6 +27,7 @@ from learned_mapping.mmap.searches.search import Search
 from learned_mapping.programs.program import Program
 
 STEEP = 30.0  # Units of value, times this, in the logarithm of the prior.
+TUNING = 0.25
 LARGEST = 1e4  # Units; what is impossible counts as a loss of so many.
 
 
@@ -36,12 +38,21 @@ class PricedView(NamedTuple):
     rule: Rule
 
 
-def priced_view(program: Program) -> tuple[PlayedGame, PricedView]:
-    """The best game of the tuned rule, and what it looked at."""
-    search = Search(program, Budget(samples=GAMES))
-    rule, arrays = priced(search), search.game.program
-    at = at_scale(arrays, priced_at(arrays, rule.goal, rule.passes), rule)
-    return search.found, PricedView(at, rule)
+def priced_view(program: Program, budget: Budget | None = None) -> tuple[PlayedGame, PricedView]:
+    """The best game of the rule, and what it looked at; tuned in at most `TUNING` of the seconds
+    that a budget has left."""
+    limits: dict[str, Any] = {}
+    if budget is not None and budget.left_s is not None:
+        limits = {"seconds": TUNING * budget.left_s, "cpu": budget.cpu}
+    search = Search(program, Budget(samples=GAMES, **limits))
+    rule = priced(search)
+    return search.found, view_by(program, rule)
+
+
+def view_by(program: Program, rule: Rule) -> PricedView:
+    """What a rule looks at."""
+    arrays = program_arrays(program)
+    return PricedView(at_scale(arrays, priced_at(arrays, rule.goal, rule.passes), rule), rule)
 
 
 @numba.njit(cache=True)

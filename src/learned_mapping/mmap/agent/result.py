@@ -27,11 +27,12 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class LearnedResult(Result):
-    """A `Result` with what learning adds. The solution is the best whole game of the agent alone.
-    Further metrics: ``own_return`` (mean return of the evaluation games), ``best_found`` (the best
-    game met by whatever means, windows included), ``recent_return`` (see
-    `agent.MMapAgent`), ``updates``, ``rounds`` (see `rounds`), ``decisions``, ``parameters``,
-    ``compile_s`` and ``evaluation_s`` (CPU seconds that no budget paid for)."""
+    """A `Result` with what learning adds. The solution is the best whole game of the agent alone;
+    with prices, or where it finished none, the best game met. Further metrics: ``own_return`` (mean
+    return of the evaluation games), ``best_found`` (the best game met by whatever means, windows
+    included), ``recent_return`` (see `agent.MMapAgent`), ``updates``, ``rounds`` (see `rounds`),
+    ``decisions``, ``parameters``, ``compile_s`` and ``evaluation_s`` (seconds, by the budget's
+    clock, that it did not pay for)."""
 
     log: tuple[dict[str, Any], ...] = ()
     """The learning curve, a row per iteration; columns as in `MMapAgent._row`."""
