@@ -38,7 +38,8 @@ METHODS = ("random", "priced", *PAPER_EVOLUTION, OWN_EVOLUTION, "edit-search", M
 BEGUN = "muzero-priced"
 """Ours: the agent that sees prices and begins at the rule's game."""
 METHODS += ("search-only", AGENT, "learning-only", BEGUN, PRICES_ALONE)
-MOST_SEEDS = 2
+TWICE = ("random", *PAPER_EVOLUTION, AGENT, "learning-only", MODEL_FREE)
+"""Methods with two runs on each program: the agent, and those of the paper's own claims."""
 CONTRASTS = {
     AGENT: (
         BEST_OF_PAPER,
@@ -65,7 +66,7 @@ def plan_fresh(seeds: int) -> Runs:
         yield runs.plan_run(XLA, name, {})
     for name in names:
         for method in METHODS:
-            yield from runs.plan_by_clock(method, name, min(seeds, MOST_SEEDS))
+            yield from runs.plan_by_clock(method, name, min(seeds, 2 if method in TWICE else 1))
 
 
 def assemble_fresh(records: Records) -> Rows:
