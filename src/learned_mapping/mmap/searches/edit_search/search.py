@@ -87,7 +87,7 @@ class EditSearch:
         self.incumbent = new_incumbent(program, search.program.num_tensors)
         self.edits, self.repeats = new_edits(program), repeats_of(program)
         self.counts = np.zeros((len(KINDS), COUNTS), np.int64)
-        """By kind of edit: played, better, better by a trial; undone trials, all under the first."""
+        """By kind of edit: played, better, better by a trial; and, under the first kind, undone."""
         self.action = search.found.action.astype(np.int64)
         self._begin()
 
