@@ -110,3 +110,15 @@ def test_where_nothing_saves_time_nothing_is_placed(method):
         actual = solve(worse, method, seed=1, samples=5).solution
         verdict = validate(worse, actual)
         assert not actual.placed.any() and verdict.valid and verdict.costs["return"] == 0
+
+
+@pytest.mark.parametrize("method", CLASSICAL)
+def test_a_budget_that_is_spent_at_once_has_an_answer(method):
+    """Catches a method that has nothing to return where no time is left."""
+    program = hard_program(7, 60)
+    assert validate(program, solve(program, method, seconds=1e-9).solution).valid
+
+
+def test_ppo_computes_where_it_is_told():
+    """Catches an option refused for a learner that has a network."""
+    assert {"ppo", "muzero"} <= {*PROBLEM.users("device")} and "ppo" not in PROBLEM.users("size")
