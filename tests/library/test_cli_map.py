@@ -258,3 +258,43 @@ def test_auto_says_what_does_not_fit(capsys, folder):
 def test_sizes_and_times_in_words():
     assert [size(n) for n in (0, 999, 1000, 2.19e9)] == ["0 B", "999 B", "1 kB", "2.19 GB"]
     assert [span(s) for s in (0.0, 2e-9, 3.14e-3, 12.5)] == ["0 ns", "2 ns", "3.14 ms", "12.5 s"]
+
+
+def test_links_listed_pair_by_pair(capsys, folder):
+    """Would catch one device with the links of all of them, which was refused."""
+    table = [[0, 1e9, 2e9], [1e9, 0, 1e9], [2e9, 1e9, 0]]
+    hardware = machine(3, link=table, topology="pairs")
+    code, out, content = asked(capsys, folder, chain(3), hardware)
+    assert code == 0 and "one device:  3 ms a run" in out
+    assert content["throughput"]["value"] == pytest.approx(1e3)
+
+
+def test_whole_copies_read_weights_at_their_own_rate(capsys, folder):
+    """Three copies are the bound where weights are near. Would catch a copy priced with its weights
+    in memory, a split that is said to be best, and no word where the rate is not used."""
+    graph = chain(8, 10**6, kind="add")
+    for op in graph["ops"]:
+        op["flop"] = 1e6 if op["kind"] != "input" else 0
+    hardware = machine(3, link=1e11)
+    hardware["devices"][0] |= {"memory_bytes_per_s": 1e11, "weight_bytes_per_s": 1e13}
+    code, out, content = asked(capsys, folder, graph, hardware)
+    row = content["throughput"]
+    assert code == 0 and row["by"] == "whole copies" and "no partition is faster" in out
+    assert row["value"] == pytest.approx(row["bound"])
+    assert "latency count weights at memory_bytes_per_s" in out
+
+
+def test_ops_that_are_tied_to_a_chip(capsys, folder):
+    """Would catch an error after the first rows for a graph that schedules do not know."""
+    graph = chain(3)
+    graph["ops"][1]["chip"] = 0
+    code, out, content = asked(capsys, folder, graph, machine(2))
+    assert code == 0 and content["latency"]["verdict"] == "not-asked"
+    assert "an op has a chip or a group" in out and content["throughput"]["value"]
+
+
+def test_auto_has_nothing_beside_it(capsys, folder):
+    (folder / "g.json").write_text(json.dumps(chain(3)))
+    line = ["solve", "mcm", "g.json", "--method", "auto", "--alone", "--out", "o.json"]
+    code, _, err = run(capsys, *line)
+    assert code == 2 and "--alone: is for one method" in err

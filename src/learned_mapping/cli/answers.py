@@ -23,6 +23,7 @@ from learned_mapping.hardware.chip_package import chip_memory
 from learned_mapping.hardware.devices import MAX_DEVICES, device_seconds
 from learned_mapping.hardware.fitting import DoesNotFitError
 from learned_mapping.hardware.machine import (
+    Links,
     Machine,
     devices_of,
     hierarchy_of,
@@ -99,6 +100,8 @@ class Case:
             self.notes.append(WEIGHTLESS)
         if machine.source:
             self.notes.append(f"the machine: {shown(machine.source, 900)}")
+        if any(d.weight_bytes_per_s not in (None, d.memory_bytes_per_s) for d in machine.devices):
+            self.notes.append("one device and latency count weights at memory_bytes_per_s")
         self.peak = int(chip_memory(self.graph, [0] * self.graph.num_ops, 1)[0])
         kinds = {device: self._alone(device) for device in set(machine.devices)}
         self.alone = [kinds[device] for device in machine.devices]
@@ -106,7 +109,7 @@ class Case:
         self.room = [self.peak <= device.memory_bytes for device in machine.devices]
 
     def _alone(self, device: Any) -> float:
-        one = dataclasses.replace(self.machine, devices=(device,))
+        one = dataclasses.replace(self.machine, devices=(device,), links=Links())
         return float(device_seconds(self.graph, devices_of(one)).sum())
 
     def one_device(self) -> Row:
@@ -130,6 +133,10 @@ class Case:
         """Why a problem is none on this machine; empty where it is one."""
         if name == "latency" and len(self.alone) > MAX_DEVICES:
             return f"schedules are for at most {MAX_DEVICES} devices"
+        if name == "latency" and self.graph.op_is_tied.any():
+            return "an op has a chip or a group, which schedules do not know"
+        if name == "throughput" and self.graph.op_group is not None:
+            return "groups are for chips whose memory does not count: lmap solve mcm"
         if name == "fast-memory" and self.machine.devices[0].fast_memory is None:
             return "no device has one that a program fills itself (a cache is none)"
         return ""
@@ -170,9 +177,10 @@ class Case:
         package = package_of(self.machine)
         if package.chips > 2 and self.machine.links.topology != "row":
             self.notes.append("a partition sends from each device to the next alone")
-        copies = sum(1 / max(s, 1e-30) for s, fits in zip(self.alone, self.room) if fits)
         count = sum(self.room)
         paper, task, found = self.solved("throughput", share, package=package, memory=True)
+        alone = task.model.chip_seconds.sum(axis=1).tolist()  # weights at their own rate
+        copies = sum(1 / max(s, 1e-30) for s, fits in zip(alone, self.room) if fits)
         kept = self.kept(paper, found, self.graph)
         memory = tuple(float(b) for b in package.each("sram_bytes"))
         rate = 0.0 if found.result is None else found.result.metrics["throughput"]
@@ -180,7 +188,7 @@ class Case:
             return _refused("throughput", "runs/s", found, memory)
         limit = None if not found.bound else 1.0 / found.bound
         if copies >= rate * (1 - 1e-9):
-            best = package.alike and count == len(memory)  # their rate is that of the bound
+            best = limit is not None and copies >= limit * (1 - 1e-9)
             where = f"each of {count}" if len(memory) > 1 else "the one device"
             text = f"{_rate(copies)} by a whole copy on {where}"
             text += "; no partition is faster" * best

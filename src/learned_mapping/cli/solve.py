@@ -149,6 +149,8 @@ def _expect_plain(options: Any) -> None:
             raise InputError(f"--{name}", "", "is for one method, not for auto")
     if options.hardware == "silicon":
         raise InputError("--method", "auto", "is for the analytical model")
+    if options.alone:
+        raise InputError("--alone", "", "is for one method, not for auto")
 
 
 def _by_auto(paper: Problem, task: Any, options: Any, progress: Any) -> tuple[str, Result]:

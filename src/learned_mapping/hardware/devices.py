@@ -26,7 +26,7 @@ from learned_mapping.errors import (
 from learned_mapping.programs.graph import MAX_TOTAL_BYTES, ComputationGraph
 
 GIB = 2**30
-# The two readings of "synchronous, zero cost"; see `Devices.transfers`.
+# Readings of "synchronous, zero cost", and the queues of real links; see `Devices.transfers`.
 TRANSFERS = ("rendezvous", "free", "queued")
 SPEEDS = ("flop_per_s", "bytes_per_s", "op_overhead_s")
 MAX_DEVICES = 8

@@ -134,8 +134,9 @@ def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
 def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
     start = careful_greedy(task.model)
     budget.record(task.model.throughput(start))
+    effort = 10.0 * min((budget.limit_samples or SAMPLES) / SAMPLES, 1.0)
     outcome = fastest_partition(
-        task.model, seconds=budget.left_s, seed=int(rng.integers(2**31)), start=start
+        task.model, effort=effort, seconds=budget.left_s, seed=int(rng.integers(2**31)), start=start
     )
     if outcome.infeasible:
         share, sharp = room_needed(task.model, budget.left_s)
@@ -446,14 +447,17 @@ class Partitioning(Problem):
         return checkpoint_path(task.pretraining, LEARNERS[method][2]) if pretrained else None
 
     def beside(self, task: Task) -> tuple[str, dict[str, float]]:
-        """The careful greedy rule; the optimum where it is cheap, else the bound."""
-        greedy = task.model.runtime(careful_greedy(task.model))
+        """The careful greedy rule where that fits; the optimum where it is cheap, else the
+        bound."""
+        rule = careful_greedy(task.model)
+        fits = task.model.excess(rule) <= 1.0
+        greedy = {"greedy-careful": task.model.runtime(rule)} if fits else {}
         try:
             assignment = optimum(task.model, ideals=ideals_of(task.model, CHEAP_IDEALS))
             best = {"optimum under the chain rule": task.model.runtime(assignment)}
         except LearnedMappingError:  # too wide, with fixed ops, or larger than the memory
             best = {"no partition is below": lower_bound(task.model)}
-        return "runtime_s", {"greedy-careful": greedy} | best
+        return "runtime_s", greedy | best
 
     def instead_of_optimum(self, task: Task) -> str:
         """The method for a graph that is too wide for the optimum."""

@@ -47,6 +47,15 @@ class Schedule(DrawnOn):
         return cls(placement, order, devices)
 
 
+def exchanged(schedule: Schedule, instance: Any) -> Schedule:
+    """A schedule for two devices with their parts exchanged, on the graph and the machine of an
+    `instance.Instance`."""
+    order = np.array(schedule.order)
+    sent = order[:, 1] != RUN_OP
+    order[sent, 1] = 1 - order[sent, 1]
+    return Schedule.of(1 - schedule.placement, order, 2).on(instance.graph, instance.machine)
+
+
 def schedule_to_json(schedule: Schedule, graph: ComputationGraph) -> dict[str, Any]:
     """The JSON object of a schedule's file, from which `read_schedule` makes an equal one."""
     order: list[dict[str, Any]] = []

@@ -14,6 +14,7 @@ from learned_mapping.mcm.partition import make_partition
 from learned_mapping.mcm.rules.cp_sat import fastest_partition
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.validate import validate
+from learned_mapping.programs.graph import make_graph
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 
 LINK = 32e9  # Bytes a second of the default package.
@@ -41,6 +42,29 @@ def test_a_bound_by_hand():
     model = ChipModel(graph, ChipPackage(chips=2))
     assert model.runtime(optimum(model)) == 5.0 and min_cut_bound(model) == pytest.approx(4.0)
     assert 5.0 * (1 - 2e-3) <= window_bound(model) <= 5.0
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_several_tensors_from_one_op_to_another_bound_as_one(count):
+    """Catches a cut whose weights wrap around where arcs meet."""
+    bounds = []
+    for tensors in (1, count):
+        producers = [i for i in range(5) for _ in range(tensors)]
+        graph = make_graph(
+            name="row",
+            op_names=[f"o{i}" for i in range(6)],
+            op_kinds=["add"] * 6,
+            op_flop=[4e9] * 6,
+            op_weight_bytes=[0] * 6,
+            tensor_names=[f"t{k}" for k in range(len(producers))],
+            tensor_producer=producers,
+            tensor_bytes=[16_000_000 // tensors] * len(producers),
+            tensor_is_output=[False] * len(producers),
+            edge_tensor=range(len(producers)),
+            edge_consumer=[i + 1 for i in producers],
+        )
+        bounds.append(min_cut_bound(ChipModel(graph, ChipPackage(chips=6))))
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-6)
 
 
 def test_no_partition_is_below_a_bound():

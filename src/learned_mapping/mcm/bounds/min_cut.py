@@ -80,6 +80,8 @@ class TwoIdeals:
         ]
         first, second = (np.concatenate([arc[side] for arc in ends]) for side in (0, 1))
         held = [np.broadcast_to(price, len(start)) for start, _, price in ends]
-        places = (np.concatenate(held).astype(np.int32), (first, second))
+        places = (np.concatenate(held).astype(np.int64), (first, second))
         network = csr_array(places, shape=(self._sink + 1, self._sink + 1))
+        network.sum_duplicates()  # an op may read two tensors of one producer
+        network.data = np.minimum(network.data, NEVER).astype(np.int32)
         return self._unit * maximum_flow(network, self._source, self._sink).flow_value

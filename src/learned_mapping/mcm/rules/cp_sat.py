@@ -202,8 +202,9 @@ def fastest_partition(
     outcome, unit = _solved(
         model, effort, seconds, seed, start, buffered=buffered, strength=strength
     )
-    # no chip adds up more times: off by no more
-    rounded = 0.5 * (model.graph.num_ops + model.graph.num_tensors)
+    # no chip adds up more times; a tensor that passes through one is on both of its links
+    links = 1.0 if strength == "general" else 0.5
+    rounded = 0.5 * model.graph.num_ops + links * model.graph.num_tensors
     return outcome._replace(
         value=outcome.value * unit, bound=max(outcome.bound - rounded, 0.0) * unit
     )

@@ -60,6 +60,15 @@ def is_modelled(instance: Instance) -> bool:
     return machine.alike and all(numbers[0, 1] == numbers[1, 0] for numbers in machine.links)
 
 
+def expect_modelled(instance: Instance) -> None:
+    """Raises `InputError` for devices that no model here is of."""
+    if not is_modelled(instance):
+        fault = (
+            "modelled are two devices, for running time of one speed and with one link both ways"
+        )
+        raise InputError("cp-sat", "devices", fault)
+
+
 def cp_sat(
     instance: Instance,
     *,
@@ -78,11 +87,7 @@ def cp_sat(
       seed: the solver's.
       start: a schedule given as a hint.
     """
-    if not is_modelled(instance):
-        fault = (
-            "modelled are two devices, for running time of one speed and with one link both ways"
-        )
-        raise InputError("cp-sat", "devices", fault)
+    expect_modelled(instance)
     result, best = CpSatResult(None, np.inf, 0.0, False), start
     whole = 4 * deterministic_time + PATIENCE_S if seconds is None else seconds
     end = time.perf_counter()

@@ -99,7 +99,9 @@ class Model:
     @property
     def rounding(self) -> float:
         """Seconds or bytes that a schedule may cost above its objective, as durations and sizes are
-        rounded down."""
+        rounded down; whole bytes are not."""
+        if self.unit == 1.0:
+            return 0.0
         return (self.graph.num_ops + self.graph.num_tensors + 1) * self.unit
 
     def _hint_devices(self, placement: list[int]) -> None:

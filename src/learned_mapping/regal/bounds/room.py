@@ -10,7 +10,7 @@ from learned_mapping.hardware.fitting import ALL, DoesNotFitError, least_share
 from learned_mapping.regal.bounds.cp_sat import SMALL_OPS, cp_sat
 from learned_mapping.regal.rules.decode import decode
 from learned_mapping.regal.rules.instance import Instance
-from learned_mapping.regal.schedule import Schedule
+from learned_mapping.regal.schedule import Schedule, exchanged
 from learned_mapping.regal.searches.local_search import (
     TUNED_LOCAL_SEARCH,
     least_memory,
@@ -40,7 +40,8 @@ def roomiest(instance: Instance, seconds: float | None = None) -> tuple[Schedule
     if instance.machine.devices == 2 and instance.graph.num_ops <= SMALL_OPS:
         result = cp_sat(memory, seconds=half, start=found)
         if result.schedule is not None:
-            found = min(found, result.schedule, key=lambda plan: share_of(instance, plan))
+            plans = (found, result.schedule, exchanged(result.schedule, instance))
+            found = min(plans, key=lambda plan: share_of(instance, plan))
         least = max(least, result.bound / float(limit.max()))
     return found, min(least, share_of(instance, found))
 
