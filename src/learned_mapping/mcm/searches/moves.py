@@ -36,6 +36,8 @@ LEAST_GAIN = 1e-9
 """The least gain in V; a smaller one is rounding."""
 TRIED = 256
 """Pushes whose memory is computed at each step, at most."""
+WORK = 4_000_000
+"""Ops pushed, times ops, between two looks at the clock."""
 
 
 class MoveArrays(NamedTuple):
@@ -271,15 +273,23 @@ def best_push(
     latencies: np.ndarray,
     ops: np.ndarray,
     fits: Callable[[np.ndarray], bool] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> np.ndarray | None:
     """[N] int32, the partition after the best move of one of `ops` alone or, where none gains, the
-    best push of several; None where none gains either.
+    best push of several; None where none gains either, or stopped before all were looked at.
 
     Args:
       fits: of a partition, whether it may be the one; all may where None.
+      stop: whether to, asked every now and then.
     """
     for most in (1, len(partition)):
-        gains, sizes = pushes(arrays, partition, latencies, ops, most)
+        size = len(ops) if most == 1 else max(1, WORK // len(partition))
+        parts = []
+        for first in range(0, len(ops), size):
+            if first and stop():
+                return None
+            parts.append(pushes(arrays, partition, latencies, ops[first : first + size], most))
+        gains, sizes = (np.concatenate(column) for column in zip(*parts))
         gains = np.where(sizes, gains, -np.inf)
         places = [gains.argmax()]
         if fits is not None:
@@ -339,7 +349,7 @@ def climb(
             if fits is not None and not fits(partition):
                 partition = roomier(model, moves, partition)
             elif latencies.any():
-                partition = best_push(moves, partition, latencies, ops, fits)
+                partition = best_push(moves, partition, latencies, ops, fits, budget.spent)
             else:  # what cannot run tells nothing
                 partition = None
         if budget.spent():
