@@ -33,7 +33,10 @@ def annealing() -> Html:
 
 def policy() -> Html:
     """The settings of paper 2's policy that were tried on the validation graphs."""
-    fields, rows = ("credit", "op_weight", "rollouts", "epochs", "learning_rate", "moved"), []
+    fields, rows = (
+        ("credit", "op_weight", "rollouts", "epochs", "learning_rate", "moved", "iterations"),
+        [],
+    )
     for row in _read("mcm/policy.json")["grid"]:
         start = ("with a start" if row["kind"] == "begun" else "uniform") + (
             "" if row["learning"] else ", frozen"
