@@ -38,8 +38,8 @@ METHODS = ("random", "priced", *PAPER_EVOLUTION, OWN_EVOLUTION, "edit-search", M
 BEGUN = "muzero-priced"
 """Ours: the agent that sees prices and begins at the rule's game."""
 METHODS += ("search-only", AGENT, "learning-only", BEGUN, PRICES_ALONE)
-TWICE = ("random", *PAPER_EVOLUTION, AGENT, "learning-only", MODEL_FREE)
-"""Methods with two runs on each program: the agent, and those of the paper's own claims."""
+TWICE = ("random", *PAPER_EVOLUTION, OWN_EVOLUTION, AGENT, "learning-only", MODEL_FREE)
+"""Methods with two runs on each program: the agent, and those that its claims compare it with."""
 CONTRASTS = {
     AGENT: (
         BEST_OF_PAPER,
