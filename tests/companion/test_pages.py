@@ -36,7 +36,7 @@ def test_a_figure_a_table_and_rows_of_some_methods():
     assert "Samples to a level" in pages.show("mcm.table2") and "lm-provenance" in pages.show(
         "mcm.table2"
     )
-    assert "from scratch" in pages.show("mmap.table2", "crossed_rows")
+    assert "its control" in pages.show("mmap.table2", "crossed_rows")
     table = pages.show("mcm.optimum", metrics=["gap_percent"], methods=["sa"])
     assert "sa</th>" in table and "random" not in table
     legend = pages.show("mcm.credit", methods=["rl", "climb"]).legends[0]

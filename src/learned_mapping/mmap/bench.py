@@ -17,8 +17,7 @@ import numpy as np
 from learned_mapping.errors import InputError, told
 from learned_mapping.folders import bench_folder, programs_folder
 from learned_mapping.hardware.memory_hierarchy import program_latency
-from learned_mapping.mmap.bounds.prices import price_bound
-from learned_mapping.mmap.bounds.upper import upper_bound
+from learned_mapping.mmap.bounds.upper import proven
 from learned_mapping.mmap.mapping import Mapping, mapping_to_json, read_mapping
 from learned_mapping.mmap.methods import PROBLEM, solve
 from learned_mapping.mmap.rules.play import Game, mapping_of
@@ -33,7 +32,6 @@ LATE = 1.5
 """The share of its clock after which a run is late: a method looks at the clock between two games,
 and one game of a long program takes longer than the shortest track."""
 SAME = 1e-9  # Returns that differ by less are equal.
-BOUNDED = 4000  # Buffers of a program that is bounded by linear programming too.
 SCHEMA = "learned-mapping/bench/1"
 TABLE, MAPPING = "table.json", ".mapping.json.gz"
 
@@ -128,14 +126,9 @@ def _bound(name: str, digest: str) -> float | None:
 
 
 def bound_of(program: Program) -> float:
-    """A return that no mapping of a program exceeds: the one that is stored, else by prices and,
-    up to `BOUNDED` buffers, by linear programming."""
+    """A return that no mapping of a program exceeds: the one that is stored, else `proven`."""
     known = _bound(program.name, program.digest)
-    if known is not None:
-        return known
-    bound = price_bound(program)
-    small = 0 < program.num_buffers <= BOUNDED
-    return min(bound, upper_bound(program).value) if small else bound
+    return proven(program) if known is None else known
 
 
 def as_game(program: Program, mapping: Mapping) -> Mapping:

@@ -432,10 +432,10 @@ class MemoryMapping(Problem):
 
     def beside(self, task: Program) -> tuple[str, dict[str, float]]:
         """The rule with prices, and what no mapping exceeds."""
-        from learned_mapping.mmap.bench import bound_of
+        from learned_mapping.mmap.bounds.upper import proven
 
         rule = solve(task, "priced", samples=GAMES).metrics["return"]
-        return "return", {"priced": rule, "no mapping is above": bound_of(task)}
+        return "return", {"priced": rule, "no mapping is above": proven(task)}
 
     def hints(self, task: Program, solution: Any) -> list[str]:
         """Whether what a mapping spares is lost in its stalls again."""

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from learned_mapping.mmap.bounds.prices import price_bound
 from learned_mapping.mmap.bounds.relaxation import Relaxation, minimal_copies
 from learned_mapping.programs.program import Program
 
@@ -122,3 +123,11 @@ def _branch_and_bound(relaxation: Relaxation, seconds: float) -> float:
     if solved.mip_dual_bound is None or not np.isfinite(solved.mip_dual_bound):
         return lagrangian
     return min(lagrangian, linear.constant - float(solved.mip_dual_bound) + SLACK)
+
+
+def proven(program: Program) -> float:
+    """A return that no mapping exceeds: by prices and, up to `MAX_EXACT_BUFFERS`
+    buffers, by linear programming."""
+    bound = price_bound(program)
+    small = 0 < program.num_buffers <= MAX_EXACT_BUFFERS
+    return min(bound, upper_bound(program).value) if small else bound
