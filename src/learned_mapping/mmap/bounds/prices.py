@@ -56,22 +56,22 @@ UNSEEN = NONE - 1
 
 USE = record(
     "next far in_place placed copied wanted placings copyings"
-    " offered_s gain_s pay_s value_s scale_s keep_s out_s"
+    " memory_share offered_s gain_s pay_s value_s scale_s keep_s out_s"
 )
 """One record per buffer: the next buffer of its tensor or `NONE`; the far step of its shortest copy
 or `NONE`; whether it updates in place; whether the best plan places it, and copies it; whether its
 instruction's best set has it; in how many of `PASSES` it was placed, and copied, pass k counting k
-times. Then the supply of the steps of that copy; gain and payment; what it saves beside the plans
-of the passes, a running mean; the scale of the two; and what the later uses are worth at the prices
-if the tensor is held on to the next one, and if it is not."""
+times. Then the share of the memory that it takes; the supply of the steps of that copy; gain and
+payment; what it saves beside the plans of the passes, a running mean; the scale of the two; and
+what the later uses are worth at the prices if the tensor is held on to the next one, and if it is
+not."""
 
 
 @numba.njit(cache=True)
-def hold_s(program, sums_s, b: int, first: int, last: int) -> float:
+def hold_s(uses, sums_s, b: int, first: int, last: int) -> float:
     """The price of holding b's tensor over steps [first, last], seconds; sums_s [3, T + 1]: sums of
     the prices before each step."""
-    part = program.buffers[b].bytes / max(program.fast_bytes, 1)
-    return part * (sums_s[MEMORY, last + 1] - sums_s[MEMORY, first])
+    return uses[b].memory_share * (sums_s[MEMORY, last + 1] - sums_s[MEMORY, first])
 
 
 @numba.njit(cache=True)
@@ -89,7 +89,7 @@ def beyond_s(program, uses, sums_s, b: int, end: int) -> float:
     while j != NONE and program.buffers[j].instruction <= end:
         total_s += max(uses[j].gain_s + uses[j].pay_s, 0.0)
         last, j = j, uses[j].next
-    held_s = hold_s(program, sums_s, b, program.buffers[last].instruction + 1, end)
+    held_s = hold_s(uses, sums_s, b, program.buffers[last].instruction + 1, end)
     return total_s + max(uses[last].keep_s + held_s, uses[last].out_s)
 
 
@@ -110,7 +110,7 @@ def copy_steps(program, uses, b: int) -> tuple[int, int]:
 @numba.njit(cache=True, inline="always")
 def _begin_s(program, uses, sums_s, b: int, end: int, copied: int) -> float:
     """The value of an allocation from b to step `end` and of all that follows."""
-    price_s = hold_s(program, sums_s, b, first_step(program, uses, b), end)
+    price_s = hold_s(uses, sums_s, b, first_step(program, uses, b), end)
     if copied != 0:
         price_s += copy_s(sums_s, *copy_steps(program, uses, b))
     return uses[b].gain_s + uses[b].pay_s - price_s + beyond_s(program, uses, sums_s, b, end)
@@ -126,7 +126,7 @@ def look_ahead(program, uses, sums_s) -> None:
             continue
         later, u = uses[j], program.buffers[j].instruction
         use.keep_s = max(later.gain_s + later.pay_s, 0.0) + max(later.keep_s, later.out_s)
-        use.keep_s -= hold_s(program, sums_s, b, t + 1, u)
+        use.keep_s -= hold_s(uses, sums_s, b, t + 1, u)
         use.out_s = later.out_s
         if later.far != NONE:
             use.out_s = max(use.out_s, _begin_s(program, uses, sums_s, j, u, 1))
@@ -171,7 +171,6 @@ def plan_tensors(program, uses, sums_s, usage) -> float:
         use.placed = use.copied = 0
         if buffer.bytes > program.fast_bytes:
             continue
-        part = buffer.bytes / max(program.fast_bytes, 1)
         if held[n] >= t:
             use.placed = 1 if use.gain_s + use.pay_s > 0.0 else 0
         else:
@@ -180,14 +179,14 @@ def plan_tensors(program, uses, sums_s, usage) -> float:
             held[n] = end
             if end != NONE:
                 use.placed = 1
-                _ask(usage, MEMORY, first_step(program, uses, b), end, part)
+                _ask(usage, MEMORY, first_step(program, uses, b), end, use.memory_share)
             first, last = copy_steps(program, uses, b)
             if use.copied != 0 and last >= first:
                 _ask(usage, PAIRS, first, last - 1, 1.0)
                 _ask(usage, SUPPLY, first, last, buffer.demand_s / use.offered_s)
         if held[n] >= t and j != NONE and program.buffers[j].instruction > held[n]:
-            if use.keep_s + hold_s(program, sums_s, b, t + 1, held[n]) >= use.out_s:
-                _ask(usage, MEMORY, held[n] + 1, program.buffers[j].instruction, part)
+            if use.keep_s + hold_s(uses, sums_s, b, t + 1, held[n]) >= use.out_s:
+                _ask(usage, MEMORY, held[n] + 1, program.buffers[j].instruction, use.memory_share)
                 held[n] = program.buffers[j].instruction
     for i in range(3):
         usage[i] = np.cumsum(usage[i])
@@ -195,52 +194,63 @@ def plan_tensors(program, uses, sums_s, usage) -> float:
 
 
 @numba.njit(cache=True)
-def best_sets(program, uses) -> float:
+def best_sets(program, uses, moved, saved_s) -> float:
     """Notes which buffers each instruction wants at their gains; the sum over instructions of what
-    its set saves beyond them, seconds."""
+    its set saves beyond them, seconds.
+
+    Args:
+      moved: [T], whether gains of an instruction moved since `saved_s` was filled.
+      saved_s: [T], what its set saves beyond the gains, filled where they moved.
+    """
     total_s, gains_s = 0.0, np.zeros(64)
     left_s = np.zeros(np.diff(program.table_start).max())
     for t in range(len(program.supply_s)):
-        table_s = program.latency_s[program.table_start[t] : program.table_start[t + 1]]
-        buffers = range(program.first_buffer[t], program.first_buffer[t + 1])
-        for b in buffers:
-            gains_s[program.buffers[b].bit] = uses[b].gain_s
-        left_s[0] = table_s[0]
-        best_s, best, half, bit = 0.0, 0, 1, 0
-        while half < len(table_s):
-            for subset in range(half, 2 * half):
-                left_s[subset] = left_s[subset - half] - gains_s[bit]
-                if left_s[subset] - table_s[subset] > best_s:
-                    best_s, best = left_s[subset] - table_s[subset], subset
-            half, bit = 2 * half, bit + 1
-        total_s += best_s
-        for b in buffers:
-            bit = program.buffers[b].bit
-            uses[b].wanted = (best >> bit) & 1 if bit >= 0 else 0
+        if moved[t]:
+            table_s = program.latency_s[program.table_start[t] : program.table_start[t + 1]]
+            buffers = range(program.first_buffer[t], program.first_buffer[t + 1])
+            for b in buffers:
+                gains_s[program.buffers[b].bit] = uses[b].gain_s
+            left_s[0] = table_s[0]
+            best_s, best, half, bit = 0.0, 0, 1, 0
+            while half < len(table_s):
+                for subset in range(half, 2 * half):
+                    left_s[subset] = left_s[subset - half] - gains_s[bit]
+                    if left_s[subset] - table_s[subset] > best_s:
+                        best_s, best = left_s[subset] - table_s[subset], subset
+                half, bit = 2 * half, bit + 1
+            for b in buffers:
+                bit = program.buffers[b].bit
+                uses[b].wanted = (best >> bit) & 1 if bit >= 0 else 0
+            saved_s[t] = best_s
+        total_s += saved_s[t]
     return total_s
 
 
 @numba.njit(cache=True)
-def _move_gains(program, uses, step: float, weight: int) -> None:
+def move_gains(program, uses, step: float, weight: int, moved) -> None:
     """Moves gains and payments towards what makes plans agree with the instructions' sets and
-    within alias groups; counts the plans, and what buffers save beside them."""
-    placed = np.zeros(len(program.supply_s), np.int64)
-    size, joined, scale_s = np.zeros((3, max(program.num_groups, 1)))
-    for b in range(len(uses)):
-        use, buffer = uses[b], program.buffers[b]
-        use.placings += weight * use.placed
-        use.copyings += weight * use.copied
-        if buffer.bit >= 0:
-            placed[buffer.instruction] |= use.placed << buffer.bit
-            use.gain_s += step * use.scale_s * (use.wanted - use.placed)
-        if buffer.alias != NONE:
-            size[buffer.alias] += 1.0
-            joined[buffer.alias] += use.placed
-            scale_s[buffer.alias] += use.scale_s
-    for b in range(len(uses)):
+    within alias groups; notes the instructions of the former, counts the plans, and what buffers
+    save beside them."""
+    size, joined, scale_s = np.zeros((3, program.num_groups))
+    for t in range(len(program.supply_s)):
+        buffers = range(program.first_buffer[t], program.first_buffer[t + 1])
+        placed, moved[t] = 0, False
+        for b in buffers:
+            use, buffer = uses[b], program.buffers[b]
+            use.placings += weight * use.placed
+            use.copyings += weight * use.copied
+            if buffer.bit >= 0:
+                placed |= use.placed << buffer.bit
+                moved[t] |= use.wanted != use.placed
+                use.gain_s += step * use.scale_s * (use.wanted - use.placed)
+            if buffer.alias != NONE:
+                size[buffer.alias] += 1.0
+                joined[buffer.alias] += use.placed
+                scale_s[buffer.alias] += use.scale_s
+        for b in buffers:
+            uses[b].value_s += MARGIN * (benefit_s(program, b, placed) - uses[b].value_s)
+    for b in range(len(uses) if program.num_groups else 0):
         use, a = uses[b], program.buffers[b].alias
-        beside_s = benefit_s(program, b, placed[program.buffers[b].instruction])
-        use.value_s += MARGIN * (beside_s - use.value_s)
         if a != NONE:
             use.pay_s += step * scale_s[a] / size[a] * (joined[a] / size[a] - use.placed)
 
@@ -257,6 +267,7 @@ def climb(program, uses, price_s, first, goal, passes: int) -> float:
     """
     steps, bound_s, weights = len(program.supply_s), np.inf, 0.0
     unit_s = program.possible_saving_s / steps
+    moved, saved_s = np.ones(steps, np.bool_), np.zeros(steps)
     now, sums_s, usage = np.zeros((3, steps)), np.zeros((3, steps + 1)), np.zeros((3, steps + 2))
     for i in range(3):
         now[i] = first[i] * unit_s
@@ -264,15 +275,18 @@ def climb(program, uses, price_s, first, goal, passes: int) -> float:
         for i in range(3):
             sums_s[i, 1:] = np.cumsum(now[i])
         look_ahead(program, uses, sums_s)
-        value_s = best_sets(program, uses) + plan_tensors(program, uses, sums_s, usage)
+        value_s = best_sets(program, uses, moved, saved_s)
+        value_s += plan_tensors(program, uses, sums_s, usage)
         bound_s = min(bound_s, value_s + now.sum())
         weights += k + 1.0
         price_s += (k + 1.0) / weights * (now - price_s)
         slower = 1.0 / np.sqrt(1.0 + k / 8.0)
         for i in range(3):
-            beyond = np.minimum(usage[i, :steps] - goal[i], 1.0)
-            now[i] = np.maximum(now[i], LEAST * first[i] * unit_s) * np.exp(RATE * slower * beyond)
-        _move_gains(program, uses, STEP * slower, k + 1)
+            least_s = LEAST * first[i] * unit_s
+            for u in range(steps):
+                beyond = min(usage[i, u] - goal[i], 1.0)
+                now[i, u] = max(now[i, u], least_s) * np.exp(RATE * slower * beyond)
+        move_gains(program, uses, STEP * slower, k + 1, moved)
     return bound_s
 
 
@@ -300,6 +314,7 @@ def first_uses(program: ProgramArrays) -> np.ndarray:
     uses["far"][b["bytes"] == 0] = t[b["bytes"] == 0]
     offered_s = np.abs(supplied_s[t + output] - supplied_s[uses["far"] + output])
     uses["offered_s"] = np.maximum(np.maximum(offered_s, demand_s), 1e-300)
+    uses["memory_share"] = b["bytes"] / max(program.fast_bytes, 1)
     uses["in_place"] = np.diff(program.updated_offsets) > 0
     everything = program.table_start[t + 1] - 1
     own = np.where(b["bit"] >= 0, 1 << np.maximum(b["bit"], 0), 0)

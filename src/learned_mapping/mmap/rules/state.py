@@ -13,8 +13,10 @@ from learned_mapping.programs.program import NO_ALIAS, Program
 
 
 def record(names: str) -> np.dtype:
-    """A record of these fields: float64 where a name ends in ``_s``, for seconds, else int64."""
-    return np.dtype([(name, "f8" if name.endswith("_s") else "i8") for name in names.split()])
+    """A record of these fields: float64 where a name ends in ``_s``, for seconds, or in ``_share``,
+    else int64."""
+    floats = ("_s", "_share")
+    return np.dtype([(name, "f8" if name.endswith(floats) else "i8") for name in names.split()])
 
 
 BUFFER = record(

@@ -171,7 +171,7 @@ def value_s(program, state, at: Priced, rule: Rule, gain_s: float, action: int) 
     later_s = lagrangian.beyond_s(program, uses, sums_s, b, max(o.end, tensor.end))
     if action == DROP:
         return later_s
-    price_s = lagrangian.hold_s(program, sums_s, b, o.start, o.end)
+    price_s = lagrangian.hold_s(uses, sums_s, b, o.start, o.end)
     if action == COPY:
         price_s += lagrangian.copy_s(sums_s, *kernel.copy_span(program, b, o.start, o.end))
     if max(o.end, at.reach[b]) < o.start or buffer.bytes == 0:
