@@ -109,6 +109,11 @@ class Budget:
             return True
         return self.limit_s is not None and self.seconds >= share * self.limit_s
 
+    def look(self) -> bool:
+        """Whether `progress`, called anew, has ended it: for what runs long and records nothing."""
+        self._tell(self.seconds)
+        return self._ended
+
     def record(
         self,
         value: float,
@@ -127,6 +132,11 @@ class Budget:
             self.curve_s.append(now)
             self.curve_samples.append(self.samples)
             self.curve_best.append(value)
+        self._tell(now)
+        return improved
+
+    def _tell(self, now: float) -> None:
+        """Calls `progress`, where half a second has gone by since it was called last."""
         if self.progress is not None and now - self._last_progress > 0.5:
             self._last_progress = now
             try:
@@ -135,7 +145,6 @@ class Budget:
                 raise InputError(
                     "budget", "progress", f"failed: {type(error).__name__}: {shown(error)}"
                 ) from error
-        return improved
 
     def curve(self) -> dict:
         """The best value over time as JSON: ``x`` seconds, ``samples`` counts, ``y`` values, up to

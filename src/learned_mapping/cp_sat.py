@@ -1,5 +1,6 @@
 """CP-SAT, run so that an interrupt ends it at once and is not mistaken for an answer."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -16,9 +17,16 @@ def limit(solver: cp_model.CpSolver, seconds: float) -> None:
     solver.parameters.max_time_in_seconds = seconds - min(PRESOLVE_S, 0.3 * seconds)
 
 
-def run(solver: cp_model.CpSolver, model: cp_model.CpModel) -> Any:
+def never() -> bool:
+    """Stops nothing."""
+    return False
+
+
+def run(
+    solver: cp_model.CpSolver, model: cp_model.CpModel, stop: Callable[[], bool] = never
+) -> Any:
     """The status of ``solver.solve(model)``; a `KeyboardInterrupt` stops the search and goes on
-    upwards.
+    upwards. Once `stop` is true, the search ends with what it has.
 
     The solver would keep the signal to itself, or its C++ code the interpreter from seeing it, so
     it runs in a thread.
@@ -29,6 +37,8 @@ def run(solver: cp_model.CpSolver, model: cp_model.CpModel) -> Any:
         try:
             while not status.done():
                 wait([status], timeout=LOOK_S)
+                if stop():
+                    solver.stop_search()
         except KeyboardInterrupt:
             solver.stop_search()
             raise

@@ -4,10 +4,13 @@ import _thread
 import threading
 import time
 
+import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
+from learned_mapping import mcm, regal
 from learned_mapping.cp_sat import run
+from learned_mapping.programs.synthetic import random_graph
 
 
 def pigeons(holes: int) -> cp_model.CpModel:
@@ -45,3 +48,21 @@ def test_an_interrupt_ends_the_search():
 
 def test_without_one_the_status_is_the_solvers():
     assert run(solver(10.0), pigeons(3)) == cp_model.INFEASIBLE
+
+
+def test_a_stop_ends_it_with_what_it_has():
+    """Catches a search that goes on to its limit."""
+    begin = time.monotonic()
+    status = run(solver(60.0), pigeons(14), lambda: time.monotonic() > begin + 1.0)
+    assert status == cp_model.UNKNOWN and time.monotonic() - begin < 30.0
+
+
+@pytest.mark.parametrize(("paper", "machine"), [(mcm, {"chips": 6}), (regal, {})])
+def test_progress_ends_the_method_and_its_best_is_there(paper, machine):
+    """Catches a solver that hears of an interrupt only when it is over."""
+    graph = random_graph(np.random.default_rng(0), "layered", 90)
+    begin = time.monotonic()
+    result = paper.solve(
+        graph, "cp-sat", **machine, seconds=120.0, progress=lambda n, s, b: s > 1.0
+    )
+    assert time.monotonic() - begin < 60.0 and result.solution is not None

@@ -122,7 +122,9 @@ def _optimum(task: Task, rng: np.random.Generator, budget: Budget) -> Outcome:
     ideals = ideals_of(model, stop=lambda: budget.spent(0.5))
     if budget.left_s is not None and is_small_enough(model.graph, model.package.chips):
         left = budget.left_s
-        first = fastest_partition(model, seconds=left / 2, seed=0, start=careful_greedy(model))
+        first = fastest_partition(
+            model, seconds=left / 2, seed=0, start=careful_greedy(model), stop=budget.look
+        )
         start, low = first.assignment, first.bound
     proven = bisection(model, ideals, start=start, low_s=low, stop=budget.spent)
     budget.record(model.throughput(proven.assignment))
@@ -136,7 +138,12 @@ def _cp_sat(task: Task, rng: np.random.Generator, budget: Budget):
     budget.record(task.model.throughput(start))
     effort = 10.0 * min((budget.limit_samples or SAMPLES) / SAMPLES, 1.0)
     outcome = fastest_partition(
-        task.model, effort=effort, seconds=budget.left_s, seed=int(rng.integers(2**31)), start=start
+        task.model,
+        effort=effort,
+        seconds=budget.left_s,
+        seed=int(rng.integers(2**31)),
+        start=start,
+        stop=budget.look,
     )
     if outcome.infeasible:
         share, sharp = room_needed(task.model, budget.left_s)

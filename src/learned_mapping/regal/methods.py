@@ -165,7 +165,14 @@ def _cp_sat(instance: Instance, rng: np.random.Generator, budget: Budget):
     part = min((budget.limit_samples or EVALUATIONS) / EVALUATIONS, 1.0)
     deterministic = part * CP_SAT_DETERMINISTIC if left is None else 1e9
     seed = int(rng.integers(2**31))
-    result = cp_sat(instance, seconds=left, deterministic_time=deterministic, seed=seed, start=best)
+    result = cp_sat(
+        instance,
+        seconds=left,
+        deterministic_time=deterministic,
+        seed=seed,
+        start=best,
+        stop=budget.look,
+    )
     if result.schedule is not None:
         # The model has its first op on the first device, whichever is the larger one.
         both = (result.schedule, exchanged(result.schedule, instance))

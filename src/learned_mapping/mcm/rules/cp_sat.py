@@ -8,12 +8,13 @@ compiled engine to.
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from learned_mapping.cp_sat import limit, run
+from learned_mapping.cp_sat import limit, never, run
 from learned_mapping.errors import InputError
 from learned_mapping.hardware.chip_package import ChipModel
 from learned_mapping.mcm.rules.constraints import check_chips, check_strength, group_pairs
@@ -131,7 +132,9 @@ class Rules:
             hint(direct, int(joined[pair]))
             hint(self._longer[pair], int(longer[pair]))
 
-    def solve(self, effort: float, seconds: float | None, seed: int) -> "CpSatOutcome":
+    def solve(
+        self, effort: float, seconds: float | None, seed: int, stop: Callable[[], bool] = never
+    ) -> "CpSatOutcome":
         """Limits as in `fastest_partition`."""
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
@@ -140,7 +143,7 @@ class Rules:
             solver.parameters.max_deterministic_time = effort
         else:
             limit(solver, seconds)
-        status = run(solver, self.model)
+        status = run(solver, self.model, stop)
         if status == cp_model.INFEASIBLE:
             return CpSatOutcome(None, 0.0, 0.0, False, True)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -183,6 +186,7 @@ def fastest_partition(
     start: np.ndarray | None = None,
     buffered: bool = False,
     strength: str = "chain",
+    stop: Callable[[], bool] = never,
 ) -> CpSatOutcome:
     """The partition of least runtime; value and bound in seconds, to a billionth of the graph's
     total time.
@@ -198,9 +202,10 @@ def fastest_partition(
       start: a valid partition [N] to start from.
       buffered: whether what arrives or goes on takes its bytes once more all the time.
       strength: ``general`` for Eq. 4 itself in place of the chain rule.
+      stop: true once the search is to end with what it has.
     """
     outcome, unit = _solved(
-        model, effort, seconds, seed, start, buffered=buffered, strength=strength
+        model, effort, seconds, seed, start, buffered=buffered, strength=strength, stop=stop
     )
     # no chip adds up more times; a tensor that passes through one is on both of its links
     links = 1.0 if strength == "general" else 0.5
@@ -233,6 +238,7 @@ def _solved(
     of_bytes: bool = False,
     buffered: bool = False,
     strength: str = "chain",
+    stop: Callable[[], bool] = never,
 ) -> tuple[CpSatOutcome, float]:
     """The solver's answer, and the seconds of its unit."""
     since = time.perf_counter()
@@ -246,7 +252,7 @@ def _solved(
         left = max(deadline - time.perf_counter(), 0.1)
         if left < PRESOLVE_SHARE * (seconds - left):
             return CpSatOutcome(None, 0.0, 0.0, False), 1.0
-    return rules.solve(effort, left, seed), unit
+    return rules.solve(effort, left, seed, stop), unit
 
 
 def _model_of(

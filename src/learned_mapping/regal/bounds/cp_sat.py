@@ -5,12 +5,13 @@ Every phase is a model of its own, and a search for part of the time.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from learned_mapping.cp_sat import limit, run
+from learned_mapping.cp_sat import limit, never, run
 from learned_mapping.errors import InputError
 from learned_mapping.regal.bounds.cp_sat_memory import MemoryModel, PeakModel, StepsModel
 from learned_mapping.regal.bounds.cp_sat_model import Phase, RuntimeModel
@@ -76,6 +77,7 @@ def cp_sat(
     seconds: float | None = None,
     seed: int = 0,
     start: Schedule | None = None,
+    stop: Callable[[], bool] = never,
 ) -> CpSatResult:
     """Solves with one worker.
 
@@ -86,6 +88,7 @@ def cp_sat(
         that a busy machine does not reach.
       seed: the solver's.
       start: a schedule given as a hint.
+      stop: true once the search is to end with what it has.
     """
     expect_modelled(instance)
     result, best = CpSatResult(None, np.inf, 0.0, False), start
@@ -116,7 +119,7 @@ def cp_sat(
         solver.parameters.linearization_level = phase.linearization_level
         solver.parameters.max_deterministic_time = phase.share * deterministic_time
         limit(solver, left)
-        status = run(solver, model.model)
+        status = run(solver, model.model, stop)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             schedule = model.schedule(solver)
             bound = 0.0 if phase.one_way else max(solver.best_objective_bound, 0.0) * model.unit
@@ -130,7 +133,7 @@ def cp_sat(
         if phase.steps:
             result = replace(result, optimal=result.cost <= result.bound + model.rounding)
         best = best if result.schedule is None else result.schedule
-        if result.optimal:
+        if result.optimal or stop():
             break
     return result
 
