@@ -290,30 +290,44 @@ def climb(program, uses, price_s, first, goal, passes: int) -> float:
     return bound_s
 
 
-def first_uses(program: ProgramArrays) -> np.ndarray:
-    """[B] `USE` before the first pass: a gain is the mean of what a buffer saves placed first and
-    placed last."""
+def far_steps(program: ProgramArrays) -> np.ndarray:
+    """[B] int64: the far step of each buffer's shortest copy, that with all supplies untouched: an
+    input's first step, an output's last one; `NONE` where no supply suffices, where an input's data
+    would not be there yet, and of what does not fit."""
     b, steps = program.buffers, program.num_instructions
     t, output, demand_s = b["instruction"], b["is_output"] != 0, b["demand_s"]
-    uses, fits = np.zeros(len(b), USE), b["bytes"] <= program.fast_bytes
-    by_tensor = np.argsort(b["tensor"], kind="stable")
-    same = np.diff(b["tensor"][by_tensor]) == 0
-    uses["next"] = NONE
-    uses["next"][by_tensor[:-1][same]] = by_tensor[1:][same]
-    uses["next"][~fits] = NONE
     born = np.full(len(program.is_parameter), NONE)
     born[b["tensor"][output]] = t[output]
-    supplied_s = np.concatenate([[0.0], np.cumsum(program.supply_s)])
+    supplied_s = _supplied_s(program)
     slack_s = SLACK * supplied_s[-1]
     back = np.searchsorted(supplied_s, supplied_s[t] - demand_s + slack_s, side="right") - 1
     back = np.minimum(back, t - 1)
     ahead = np.searchsorted(supplied_s, supplied_s[t + 1] + demand_s - slack_s) - 1
     ahead = np.maximum(ahead, t + 1)
     can = np.where(output, ahead < steps, back > born[b["tensor"]])
-    uses["far"] = np.where(can & fits, np.where(output, ahead, back), NONE)
-    uses["far"][b["bytes"] == 0] = t[b["bytes"] == 0]
+    can &= b["bytes"] <= program.fast_bytes
+    far = np.where(can, np.where(output, ahead, back), NONE)
+    return np.where(b["bytes"] == 0, t, far)
+
+
+def _supplied_s(program: ProgramArrays) -> np.ndarray:
+    """[T + 1]: sums of the supplies before each step."""
+    return np.concatenate([[0.0], np.cumsum(program.supply_s)])
+
+
+def first_uses(program: ProgramArrays) -> np.ndarray:
+    """[B] `USE` before the first pass: a gain is the mean of what a buffer saves placed first and
+    placed last."""
+    b, steps, uses = program.buffers, program.num_instructions, np.zeros(len(program.buffers), USE)
+    t, output, supplied_s = b["instruction"], b["is_output"] != 0, _supplied_s(program)
+    by_tensor = np.argsort(b["tensor"], kind="stable")
+    same = np.diff(b["tensor"][by_tensor]) == 0
+    uses["next"] = NONE
+    uses["next"][by_tensor[:-1][same]] = by_tensor[1:][same]
+    uses["next"][b["bytes"] > program.fast_bytes] = NONE
+    uses["far"] = far_steps(program)
     offered_s = np.abs(supplied_s[t + output] - supplied_s[uses["far"] + output])
-    uses["offered_s"] = np.maximum(np.maximum(offered_s, demand_s), 1e-300)
+    uses["offered_s"] = np.maximum(np.maximum(offered_s, b["demand_s"]), 1e-300)
     uses["memory_share"] = b["bytes"] / max(program.fast_bytes, 1)
     uses["in_place"] = np.diff(program.updated_offsets) > 0
     everything = program.table_start[t + 1] - 1

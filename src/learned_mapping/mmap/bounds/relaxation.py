@@ -50,6 +50,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
 
+from learned_mapping.mmap.bounds.prices import far_steps
+from learned_mapping.mmap.rules.state import NONE, program_arrays
 from learned_mapping.programs.program import NO_ALIAS, Program
 
 ADDITIVE_TOLERANCE = 1e-12
@@ -128,27 +130,9 @@ def minimal_copies(program: Program) -> np.ndarray:
     For an input [s, t], for an output [t, e]; (-1, -1) where the supply before or after t never
     suffices, or, for an input, not after the step that writes the tensor.
     """
-    total = np.concatenate([[0.0], np.cumsum(program.supply_s)])
-    slack = 1e-9 * (total[-1] + 1e-300)
-    result = np.full((program.num_buffers, 2), -1)
-    born = np.where(program.tensor_is_parameter, -1, program.tensor_live[:, 0])
-    for b in range(program.num_buffers):
-        t, demand = int(program.buffer_instruction[b]), float(program.buffer_demand_s[b])
-        if program.buffer_bytes[b] > program.fast_bytes:
-            continue
-        if demand <= 0:
-            result[b] = t, t
-        elif program.buffer_is_output[b]:
-            # supply of t + 1..end suffices
-            end = int(np.searchsorted(total, total[t + 1] + demand - slack)) - 1
-            if end < program.num_instructions:
-                result[b] = t, max(end, t + 1)
-        else:
-            start = int(np.searchsorted(total, total[t] - demand + slack, side="right")) - 1
-            start = min(start, t - 1)
-            if start > born[program.buffer_tensor[b]] and total[t] - total[start] >= demand - slack:
-                result[b] = start, t
-    return result
+    far, t = far_steps(program_arrays(program)), program.buffer_instruction
+    copies = np.stack([np.minimum(far, t), np.maximum(far, t)], axis=1)
+    return np.where(far[:, None] == NONE, NONE, copies)
 
 
 class Relaxation:
