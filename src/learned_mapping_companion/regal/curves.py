@@ -26,7 +26,7 @@ from learned_mapping_companion.table import Record, Records, Rows, row
 
 MEMORY = "traced-memory"  # The paper's dataset of both figures.
 LIMIT_DATASETS = (MEMORY, "traced-runtime")  # Of the right one; the second is not in the paper.
-COMPARED = ("regal-cloned", "regal-imitation", "spectral-law")  # With BRKGA, in the histogram.
+COMPARED = ("regal-cloned", "regal-imitation", *("spectral-law", "cut", "priority-law"))
 LIMITS = (5_000, 10_000, 20_000, 50_000)
 LIMIT_METHODS = ("brkga", "regal", "regal-cloned", "regal-imitation")
 LIMIT_SEEDS = 3
