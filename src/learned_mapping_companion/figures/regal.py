@@ -148,9 +148,7 @@ def improvement_histogram(result: dict[str, Any]) -> Figure:
     by_method, marks = (
         by(of(result[part], "improvement_percent"), "method") for part in ("rows", "paper")
     )
-    gains = {
-        name: [row["value"] for row in by_method[name]] for name in LEARNERS if name in by_method
-    }
+    gains = {name: [row["value"] for row in group] for name, group in by_method.items()}
     marks = [row["value"] for rows in marks.values() for row in rows]
     everything = [value for values in (*gains.values(), marks) for value in values]
     first = HISTOGRAM_STEP * np.floor(min(everything) / HISTOGRAM_STEP)
@@ -161,7 +159,7 @@ def improvement_histogram(result: dict[str, Any]) -> Figure:
         panel.hist(values, bins=edges, color=method_colour(name), edgecolor="white")
         panel.axvline(0, color=INK, linewidth=0.9)
         panel.plot(marks, [0] * len(marks), "D", **DIAMOND, clip_on=False, zorder=5)
-        panel.set_xlabel("improvement over BRKGA (%)")
+        panel.set_xlabel("gain over BRKGA (%)")
         panel.yaxis.get_major_locator().set_params(integer=True)
     drawn[0][0].set_ylabel("test graphs")
     return figure
