@@ -38,8 +38,8 @@ METHODS = ("random", "priced", *PAPER_EVOLUTION, OWN_EVOLUTION, "edit-search", M
 BEGUN = "muzero-priced"
 """Ours: the agent that sees prices and begins at the rule's game."""
 METHODS += ("search-only", AGENT, "learning-only", BEGUN, PRICES_ALONE)
-TWICE = ("random", *PAPER_EVOLUTION, OWN_EVOLUTION, AGENT, "learning-only", MODEL_FREE)
-"""Methods with two runs on each program: the agent, and those that its claims compare it with."""
+SEEDS, ONCE = 2, ("search-only",)
+"""Runs of a method on each program, at most, and methods with one."""
 CONTRASTS = {
     AGENT: (
         BEST_OF_PAPER,
@@ -66,7 +66,7 @@ def plan_fresh(seeds: int) -> Runs:
         yield runs.plan_run(XLA, name, {})
     for name in names:
         for method in METHODS:
-            yield from runs.plan_by_clock(method, name, min(seeds, 2 if method in TWICE else 1))
+            yield from runs.plan_by_clock(method, name, min(seeds, 1 if method in ONCE else SEEDS))
 
 
 def assemble_fresh(records: Records) -> Rows:
