@@ -32,8 +32,8 @@ def test_the_ends_of_the_priced_programs_are_trained_before_they_are_priced(comp
     assert stages.groups() == dict.fromkeys("cea", "best") | dict.fromkeys("hbf", "worst")
     assert stages.FIG6.runs("quick", 3) == []
     plan = stages.FIG6.runs("full", 3)
-    assert [run.task for run in plan] == ["mmap.map"] * 6 + ["mmap.price"] * 60
-    assert all(run.long for run in plan) and len({run.digest for run in plan}) == 66
+    assert [run.task for run in plan] == ["mmap.map"] * 18 + ["mmap.price"] * 180
+    assert all(run.long for run in plan) and len({run.digest for run in plan}) == 198
 
 
 def test_what_is_asked_for_before_it_is_trained_is_one_line(compiler, tmp_path, monkeypatch):
@@ -42,12 +42,12 @@ def test_what_is_asked_for_before_it_is_trained_is_one_line(compiler, tmp_path, 
         results, "runs_path", lambda artifact, profile: tmp_path / f"{artifact}.jsonl"
     )
     with pytest.raises(InputError, match="`lmap make mmap"):
-        stages.games_of("a")
+        stages.games_of("a", 0)
 
 
-def records(cycles, returns, failed=()):
+def records(cycles, returns, failed=(), seed=0):
     """A training of program c and the prices of its games, by number."""
-    common = {"instance": "c", "method": "muzero", "seed": 0}
+    common = {"instance": "c", "method": "muzero", "seed": seed}
     games = [[number, value, 0.0, "0"] for number, value in enumerate(returns, 1)]
     learned = {"judged": True, "valid": True, "games": games, "samples": 500, "updates": 3000}
     outcome = [{**common, "config": {"seconds": 120.0, "games": 10}, "result": learned}]
@@ -69,12 +69,25 @@ def test_correlations_are_of_return_and_cycles_and_near_the_best_of_those_near(c
     assert value["unstalled_correlation"]["value"] == pytest.approx(-value["correlation"]["value"])
     assert value["near_correlation"]["value"] == pytest.approx(1.0)
     assert value["rank_correlation"]["value"] == pytest.approx(-1 + 6 * 8 / (10 * 99))
-    assert [value[name]["n"] for name in ("correlation", "near_correlation")] == [10, 3]
+    assert [value[name]["n"] for name in ("correlation", "near_correlation")] == [1, 1]
     assert value["games"]["value"] == 500 and (result["validated"], result["invalid"]) == (11, 0)
     points = [(r["return"], r["value"]) for r in result["rows"] if r["metric"] == "cycles"]
     assert points == list(zip(returns, cycles))
 
 
-def test_a_program_counts_once_all_its_games_have_prices(compiler):
+def test_a_correlation_is_the_mean_over_trainings_that_have_one(compiler):
+    """Catches games of two trainings in one cloud, and no correlation taken for none."""
+    returns = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    cycles = [10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+    near = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.96, 0.98, 1.0]
+    both = records(cycles, returns) + records(cycles[::-1], near, seed=1)
+    value = {r["metric"]: r for r in stages.FIG6.result(both)["rows"]}
+    expected = (np.corrcoef(returns, cycles)[0, 1] + np.corrcoef(near, cycles[::-1])[0, 1]) / 2
+    assert value["correlation"]["value"] == pytest.approx(expected)
+    assert value["near_correlation"]["value"] == pytest.approx(1.0)
+    assert [value[name]["n"] for name in ("correlation", "near_correlation")] == [2, 1]
+
+
+def test_a_training_counts_once_all_its_games_have_prices(compiler):
     """Catches a correlation over what happened to be priced."""
     assert stages.FIG6.result(records([1.0] * 10, [0.1] * 10, failed=[3]))["rows"] == []

@@ -56,7 +56,7 @@ def mapping_of(method: str, instance: str, config: dict[str, Any], seed: int) ->
     if method in (HBM, XLA):
         return compiler if method == XLA else all_dropped(program)
     if "game" in config:
-        return replayed(program, games_of(instance)[config["game"]][-1])
+        return replayed(program, games_of(instance, seed)[config["game"]][-1])
     limits = {name: config[name] for name in ("seconds", "samples") if name in config}
     return solve(program, method, seed=seed, cpu=True, **limits).solution
 

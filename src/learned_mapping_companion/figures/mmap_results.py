@@ -179,7 +179,8 @@ def speedups(rows: Rows, methods: tuple[str, str] | None = None) -> Figure:
 
 
 def return_against_latency(rows: Rows) -> Figure:
-    """Paper 1's Figure 6, best programs above: a dot per game, darker ones later; correlations."""
+    """Paper 1's Figure 6, best programs above: a dot per game, darker ones later in their training;
+    correlations."""
     rows = [row for row in rows if "group" in row]
     groups = {group: by(members, "instance") for group, members in by(rows, "group").items()}
     columns = max(map(len, groups.values()))
@@ -196,8 +197,13 @@ def return_against_latency(rows: Rows) -> Figure:
                     if row["metric"] == "cycles"
                 ]
             )
-            colours = STAGES(np.linspace(0.25, 1.0, len(points)))
-            axes.scatter(*points.T, s=24, c=colours, edgecolor=INK, linewidth=0.4)
+            trainings = len(
+                {row.get("training") for row in panel_rows if row["metric"] == "cycles"}
+            )
+            stages = np.linspace(0.25, 1.0, len(points) // trainings)
+            axes.scatter(
+                *points.T, s=24, c=STAGES(np.tile(stages, trainings)), edgecolor=INK, linewidth=0.4
+            )
             numbers = {
                 row["metric"]: row["value"] for row in panel_rows if row["value"] is not None
             }
