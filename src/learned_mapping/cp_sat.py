@@ -25,8 +25,8 @@ def never() -> bool:
 def run(
     solver: cp_model.CpSolver, model: cp_model.CpModel, stop: Callable[[], bool] = never
 ) -> Any:
-    """The status of ``solver.solve(model)``; a `KeyboardInterrupt` stops the search and goes on
-    upwards. Once `stop` is true, the search ends with what it has.
+    """The status of ``solver.solve(model)``; a `KeyboardInterrupt`, or what `stop` raises,
+    stops the search and goes on upwards. Once `stop` is true, the search ends with what it has.
 
     The solver would keep the signal to itself, or its C++ code the interpreter from seeing it, so
     it runs in a thread.
@@ -39,7 +39,7 @@ def run(
                 wait([status], timeout=LOOK_S)
                 if stop():
                     solver.stop_search()
-        except KeyboardInterrupt:
+        except BaseException:
             solver.stop_search()
             raise
         return status.result()

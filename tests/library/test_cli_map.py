@@ -298,3 +298,40 @@ def test_auto_has_nothing_beside_it(capsys, folder):
     line = ["solve", "mcm", "g.json", "--method", "auto", "--alone", "--out", "o.json"]
     code, _, err = run(capsys, *line)
     assert code == 2 and "--alone: is for one method" in err
+
+
+def test_a_partition_comes_in_as_many_copies_as_alike_devices_take(capsys, folder):
+    """Two products of a millisecond whose weights need a device each: 1,000 runs/s on two of four,
+    and as many on the other two. Catches half of a machine that idles at what is called best."""
+    code, out, content = asked(capsys, folder, chain(2, 600_000), machine(4, MB))
+    row = content["throughput"]
+    assert code == 0 and "by 2 copies of a partition on 2 of 4" in out
+    assert row["value"] == pytest.approx(2000, rel=1e-2) and row["proved"] == "none"
+    assert row["value"] <= row["bound"] == pytest.approx(2000, rel=1e-2)
+    assert [held > 0 for held in row["peak_bytes"]] == [True] * 4
+    _, _, content = asked(capsys, folder, chain(4, 600_000), machine(4, MB))
+    assert content["throughput"]["proved"] != "none"  # all weights need three devices
+
+
+def test_weights_that_several_ops_use_prove_nothing(capsys, folder):
+    """Catches a model that is proved not to fit since a weight counts for each of its uses."""
+    graph = chain(3, 6 * MB, distinct_weight_bytes=6 * MB)
+    code, out, content = asked(capsys, folder, graph, machine(1, 10 * MB))
+    for name in ("one_device", "throughput", "latency"):
+        assert content[name]["verdict"] == answers.NOTHING and "not proved" in content[name]["text"]
+        assert content[name]["least_memory_bytes"] is None
+    assert code == 1 and "proved whatever" not in out
+    assert (
+        "18 MB of weights are 6 MB that several ops use"
+        in run(capsys, "map", "g.json", "--machine", "m.json", "--seconds", "1")[1]
+    )
+
+
+def test_what_takes_no_time_has_no_rate(capsys, folder):
+    """Catches a number of runs that is one over the smallest number there is."""
+    graph = chain(1)
+    graph["ops"][1] |= {"kind": "input", "flop": 0, "weight_bytes": 0}
+    graph["ops"] = graph["ops"][:1]
+    graph["tensors"] = [graph["tensors"][0] | {"consumers": [], "output": True}]
+    _, out, content = asked(capsys, folder, graph, machine(1))
+    assert "takes no time by this model" in out and content["throughput"]["value"] is None

@@ -57,6 +57,18 @@ def test_a_stop_ends_it_with_what_it_has():
     assert status == cp_model.UNKNOWN and time.monotonic() - begin < 30.0
 
 
+def test_what_a_stop_raises_ends_the_search():
+    """Catches an error of a user's function that waits for the solver's limit."""
+    begin = time.monotonic()
+
+    def broken() -> bool:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(solver(60.0), pigeons(14), broken)
+    assert time.monotonic() - begin < 30.0
+
+
 @pytest.mark.parametrize(("paper", "machine"), [(mcm, {"chips": 6}), (regal, {})])
 def test_progress_ends_the_method_and_its_best_is_there(paper, machine):
     """Catches a solver that hears of an interrupt only when it is over."""

@@ -11,11 +11,14 @@ from typing import Any
 
 from learned_mapping.auto import ALL, CHAIN, NONE, Answer, answer, cost_of
 from learned_mapping.budget import Budget
+from learned_mapping.cli.instances import of_file
 from learned_mapping.cli.output import (
     check_out,
     guessed_parameters,
     report,
+    rounds_at_most,
     search_progress,
+    shared_weights,
     unknown_costs,
 )
 from learned_mapping.errors import InputError, shown
@@ -71,6 +74,7 @@ class Case:
 
     Args:
       graph: as it was read.
+      source: its file or function.
       machine: where it runs.
       clock: of all problems together, since before the graph was read.
       pictures: whether to draw what is found.
@@ -80,13 +84,14 @@ class Case:
     def __init__(
         self,
         graph: ComputationGraph,
+        source: str,
         machine: Machine,
         clock: Budget,
         pictures: bool,
         out: str | None,
     ):
         self.whole, self.machine, self.clock, self.pictures = graph, machine, clock, pictures
-        self.graph, self.out, self.notes = graph, out, []
+        self.graph, self.source, self.out, self.notes = graph, source, out, []
         try:
             from learned_mapping.programs.trace.fused import fused_graph
 
@@ -129,6 +134,14 @@ class Case:
             seconds, ALL, *held,
         )  # fmt: skip
 
+    def unproved(self, row: Row) -> Row:
+        """A row; where weights count once for each use, what is said not to fit may fit."""
+        if row.verdict != DOES_NOT or not shared_weights(self.whole):
+            return row
+        text = row.text.partition(";")[0].partition(" (proved")[0]
+        text += "; not proved, since a weight counts once for each op that uses it"
+        return dataclasses.replace(row, verdict=NOTHING, text=text, least_memory_bytes=None)
+
     def not_asked(self, name: str) -> str:
         """Why a problem is none on this machine; empty where it is one."""
         if name == "latency" and len(self.alone) > MAX_DEVICES:
@@ -145,7 +158,10 @@ class Case:
         """The problem, the task and what is known of it after this share of the time that is left;
         raises as `Problem.task` does."""
         paper = problem(PAPERS[name])
-        task = paper.task(self.whole if name == "fast-memory" else self.graph, **hardware)
+        with of_file(self.whole, self.source):
+            task = paper.task(self.whole if name == "fast-memory" else self.graph, **hardware)
+            if name == "throughput":
+                task.check()
         with search_progress(name, self.clock.limit_s, None) as progress:
             return paper, task, answer(paper, task, self.clock, share, progress=progress)
 
@@ -173,26 +189,39 @@ class Case:
             return ""
 
     def throughput(self, share: float) -> Row:
-        """Whole copies, one on each device that has room, or a partition."""
+        """Whole copies, one on each device that has room, or a partition, in as many copies as
+        alike devices take."""
         package = package_of(self.machine)
         if package.chips > 2 and self.machine.links.topology != "row":
             self.notes.append("a partition sends from each device to the next alone")
         count = sum(self.room)
         paper, task, found = self.solved("throughput", share, package=package, memory=True)
         alone = task.model.chip_seconds.sum(axis=1).tolist()  # weights at their own rate
-        copies = sum(1 / max(s, 1e-30) for s, fits in zip(alone, self.room) if fits)
+        if min(alone) <= 0.0 and (count or found.result):
+            return Row("throughput", FITS, "a run takes no time by this model", unit="runs/s")
+        copies = sum(1 / s for s, fits in zip(alone, self.room) if fits and s)
         kept = self.kept(paper, found, self.graph)
         memory = tuple(float(b) for b in package.each("sram_bytes"))
         rate = 0.0 if found.result is None else found.result.metrics["throughput"]
         if not max(rate, copies):
             return _refused("throughput", "runs/s", found, memory)
         limit = None if not found.bound else 1.0 / found.bound
+        parts = 0 if found.result is None else found.result.solution.chips_used
+        # Whether several partitions, each over some of the devices, are not ruled out.
+        several = (
+            len(set(self.machine.devices)) == 1
+            and self.machine.links.topology != "pairs"
+            and package.chips >= 4
+            and int(self.graph.op_weight_bytes.sum()) <= package.chips // 2 * memory[0]
+        )
+        times = package.chips // parts if several and parts else 1
+        rate *= times
         if copies >= rate * (1 - 1e-9):
             best = limit is not None and copies >= limit * (1 - 1e-9)
+            best = best and (all(self.room) or not several)
             where = f"each of {count}" if len(memory) > 1 else "the one device"
             text = f"{_rate(copies)} by a whole copy on {where}"
             text += "; no partition is faster" * best
-            parts = 0 if found.result is None else found.result.solution.chips_used
             text += f" (one of {parts} parts: {_rate(rate)})" * (parts > 1)
             peaks = tuple(self.peak if fits else 0 for fits in self.room)
             most = max(limit or 0.0, copies)  # a single op takes longer in parts than in copies
@@ -204,12 +233,21 @@ class Case:
         chips = found.result.solution.assignment
         peaks = tuple(chip_memory(self.graph, chips, package.chips).tolist())
         fullest = max(range(len(peaks)), key=lambda c: peaks[c] / memory[c])
+        where = f"on {parts} of {package.chips}"
+        if times > 1:
+            where = f"by {times} copies of a partition {where}"
+            held = [peak for peak in peaks if peak] * times
+            peaks = (*held, *[0] * (package.chips - len(held)))
         text = (
-            f"{_rate(rate)} on {found.result.solution.chips_used} of {package.chips}, fullest"
+            f"{_rate(rate)} {where}, fullest"
             f" {size(peaks[fullest])} of {size(memory[fullest])}; {self._apart(task, found)}"
         )
+        proved = found.proved
+        if several:
+            text += " for one partition; others in copies were not looked for"
+            limit, proved = max(limit or 0.0, sum(1 / s for s in alone)), NONE
         return Row(
-            "throughput", FITS, text, rate, "runs/s", found.result.by, limit, found.proved, peaks,
+            "throughput", FITS, text, rate, "runs/s", found.result.by, limit, proved, peaks,
             memory, out=kept, picture=self.drawn(paper, self.graph, found.result.solution, task),
         )  # fmt: skip
 
@@ -245,19 +283,30 @@ class Case:
     def fast_memory(self, share: float) -> Row:
         """What a mapping of the first device's fast memory saves."""
         hierarchy = hierarchy_of(self.machine)
-        paper, task, found = self.solved("fast-memory", share, machine=hierarchy)
+        try:
+            paper, task, found = self.solved("fast-memory", share, machine=hierarchy)
+        except DoesNotFitError:
+            raise
+        except InputError as error:  # nothing that a mapping could be of
+            return Row("fast-memory", NOT_ASKED, error.fault)
         if found.result is None:
             return _refused("fast-memory", "of what could be saved", found, ())
         value = found.result.metrics["return"]
         slow, now = float(task.slow_s.sum()), found.result.metrics["latency_s"]
         text = (
             f"{100 * value:.3g}% of what {size(hierarchy.cmem_bytes)} could save: {span(slow)} ->"
-            f" {span(now)} a run; no mapping saves more than {100 * (found.bound or 1):.3g}%"
+            f" {span(now)} a run"
         )
+        bound = found.bound
+        if shared_weights(self.whole):  # tensors of their own here, which in truth are one
+            text, bound = f"{text}; with each use of a weight as a tensor of its own", None
+        else:
+            text += f"; no mapping saves more than {100 * (bound or 1):.3g}%"
+        text = "; ".join([text, *paper.hints(task, found.result.solution)])
         picture = self.drawn(paper, task, found.result.solution)
         return Row(
             "fast-memory", FITS, text, value, "of what could be saved", found.result.by,
-            found.bound, found.proved, (), (hierarchy.cmem_bytes,),
+            bound, NONE if bound is None else found.proved, (), (hierarchy.cmem_bytes,),
             out=self.kept(paper, found, task), picture=picture,
         )  # fmt: skip
 
@@ -266,7 +315,9 @@ class Case:
         assert found.result is not None and found.bound is not None
         if found.proved != NONE:
             return "the optimum" + " under the chain rule" * (found.proved == CHAIN)
-        gap = cost_of(task, found.result) / max(found.bound, 1e-300) - 1
+        if found.bound <= 0.0:
+            return "no bound is known"
+        gap = cost_of(task, found.result) / found.bound - 1
         text = f"at most {100 * gap:.3g}% above the least time"
         return text + "; more --seconds may find more" * (gap > FAR)
 
@@ -336,12 +387,14 @@ def map_model(options: Any) -> int:
     """Answers the problems that are asked about a model on a machine; exit 1 where nothing fits."""
     page = None if options.html is None else check_out(options.html, (".html",), [options.model])
     if options.out is not None:
+        if Path(options.out).is_file():
+            raise InputError(options.out, "", "is a file, expected a folder")
         check_writable(options.out)
     clock = Budget(seconds=options.seconds or SECONDS)
     machine = read_machine(options.machine)
     graph = read_graph_file(options.model)
     asked = list(PAPERS) if options.problem in (None, "all") else [options.problem]
-    case = Case(graph, machine, clock, page is not None, options.out)
+    case = Case(graph, options.model, machine, clock, page is not None, options.out)
     head = [
         f"{shown(graph.name)}: {graph.num_ops:,} ops, {graph.op_flop.sum():.3g} FLOP,"
         f" {size(int(graph.op_weight_bytes.sum()))} of weights",
@@ -352,17 +405,22 @@ def map_model(options: Any) -> int:
         sure = "the times below are no estimate of this model"
         sure = sure if share > MANY else "the times below are at least so long"
         head.append(f"! {line}, {100 * share:.3g}% of the FLOP here: {sure}")
-    rows = [case.one_device()]
+    rows = [case.unproved(case.one_device())]
     if not options.json:
         print("\n".join([*head, _line(rows[0])]), flush=True)
     waiting = sum(not case.not_asked(name) for name in asked)
     for name in asked:
-        row = _asked(case, name, 1 / max(waiting, 1))
+        row = case.unproved(_asked(case, name, 1 / max(waiting, 1)))
         waiting -= row.verdict != NOT_ASKED
         rows.append(row)
         if not options.json:
             print(_line(row), flush=True)
-    notes = [*filter(None, [guessed_parameters(graph.metadata)]), *case.notes]
+    told = (
+        guessed_parameters(graph.metadata),
+        shared_weights(graph),
+        rounds_at_most(graph.metadata),
+    )
+    notes = [*filter(None, told), *case.notes]
     if page is not None:
         write_bytes(page, _page(graph.name, head, rows, notes).encode())
     if options.out is not None:

@@ -5,7 +5,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from learned_mapping.cli.output import NOTES, guessed_parameters, unknown_costs
+from learned_mapping.cli.output import (
+    NOTES,
+    guessed_parameters,
+    rounds_at_most,
+    shared_weights,
+    unknown_costs,
+)
 from learned_mapping.doors.sources import is_function
 from learned_mapping.errors import InputError, is_whole
 from learned_mapping.problem import Problem, problem
@@ -157,7 +163,9 @@ def tell_of_unknown(instance: Any) -> None:
         count = instance.metadata.get(fact, 0)
         if is_whole(count) and count > 0:
             NOTES.append(f"{count:,} {one if count == 1 else many} {meaning}")
-    told = (guessed_parameters(instance.metadata), unknown_costs(instance.metadata))
+    metadata = instance.metadata
+    told = [guessed_parameters(metadata), unknown_costs(metadata)]
+    told += [shared_weights(instance), rounds_at_most(metadata)]
     NOTES.extend(filter(None, told))
 
 

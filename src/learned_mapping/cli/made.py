@@ -12,7 +12,7 @@ from learned_mapping.doors import minimalloc
 from learned_mapping.problem import Problem, Result, problem
 from learned_mapping.programs.json_io import Node, file_sha256, read_json
 
-KEPT = ("unknown_ops", "guessed_parameters")
+KEPT = ("unknown_ops", "guessed_parameters", "rounds_at_most")
 """What an instance's metadata tell that its solution's file keeps."""
 
 

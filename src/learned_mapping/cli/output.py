@@ -42,6 +42,26 @@ def guessed_parameters(metadata: Mapping[str, Any]) -> str:
     )
 
 
+def rounds_at_most(metadata: Mapping[str, Any]) -> str:
+    """A line on a loop that may end before the rounds that are charged; empty for none."""
+    rounds = metadata.get("rounds_at_most")
+    if not is_whole(rounds) or not 1 < rounds <= 10**9:
+        return ""
+    return f"a loop that may end earlier is charged its most rounds, {rounds:,}"
+
+
+def shared_weights(graph: Any) -> str:
+    """A line on weights that count more than once, since several ops use them; empty for none."""
+    distinct = graph.metadata.get("distinct_weight_bytes")
+    counted = int(graph.op_weight_bytes.sum()) if hasattr(graph, "op_weight_bytes") else 0
+    if not is_whole(distinct) or not 0 < distinct < counted:
+        return ""
+    return (
+        f"{counted / 1e6:.3g} MB of weights are {distinct / 1e6:.3g} MB that several ops use:"
+        " memory counts them once for each"
+    )
+
+
 GUESSED = ("arguments", "bytes")
 UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 1000), ("bytes", 1))
 

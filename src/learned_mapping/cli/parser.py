@@ -156,6 +156,11 @@ def positive(high: float) -> Callable[[str], float]:
     return _number(float, "a number", LEAST, high, f"[{LEAST:g}, {high:g}]")
 
 
+def number(high: float) -> Callable[[str], float]:
+    """An option's type: a number from 0 to `high`."""
+    return _number(float, "a number", 0.0, high, f"[0, {high:g}]")
+
+
 def names(text: str) -> tuple[str, ...]:
     """An option's type: names with commas between them."""
     parts = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
@@ -164,7 +169,12 @@ def names(text: str) -> tuple[str, ...]:
     return parts
 
 
-TYPES: dict[str, Callable] = {"integer": integer, "positive": positive, "names": lambda: names}
+TYPES: dict[str, Callable] = {
+    "integer": integer,
+    "positive": positive,
+    "number": number,
+    "names": lambda: names,
+}
 
 
 GROUP = "learned_mapping.commands"

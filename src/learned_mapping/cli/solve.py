@@ -159,16 +159,16 @@ def _by_auto(paper: Problem, task: Any, options: Any, progress: Any) -> tuple[st
     from learned_mapping.auto import answer
     from learned_mapping.budget import Budget
 
-    seconds, since = options.seconds or AUTO_SECONDS, time.perf_counter()
-    found = answer(paper, task, Budget(seconds=seconds), seed=options.seed, progress=progress)
+    clock = Budget(seconds=options.seconds or AUTO_SECONDS)
+    found = answer(paper, task, clock, seed=options.seed, progress=progress)
     if found.result is None:
         fault = found.refusal or "nothing found that fits; no proof that nothing does"
         raise LearnedMappingError(f"{options.instance}: {fault}")
     metrics: dict[str, Any] = found.result.metrics
     if paper.minimised:
         metrics = {"bound_s": found.bound} | metrics
-    spent = time.perf_counter() - since
-    return found.result.by, dataclasses.replace(found.result, metrics=metrics, by="", seconds=spent)
+    result = dataclasses.replace(found.result, metrics=metrics, by="", seconds=clock.seconds)
+    return found.result.by, result
 
 
 def _checked_out(options: Any) -> Path:
@@ -201,9 +201,9 @@ def _run(paper: Problem, task: Any, instance: Any, options: Any) -> Outcome:
         try:
             if method == AUTO:
                 method, result = _by_auto(paper, task, options, progress)
-                return Outcome(method, result, 0.0, bool(interrupted))
-            with of_file(instance, options.instance):
-                result = solve_task(paper, task, method, **limits, progress=progress)
+            else:
+                with of_file(instance, options.instance):
+                    result = solve_task(paper, task, method, **limits, progress=progress)
         except LearnedMappingError as error:
             if type(error).__name__ != "TooManyIdealsError":
                 raise

@@ -387,6 +387,8 @@ class Reader(Loops, Costs):
                 " with fixed bounds, or unrolled"
             )
             self.fail(fault)
+        if any(op.operation.name == "stablehlo.and" for op in condition.operations):
+            self.builder.most_rounds = max(self.builder.most_rounds, count)
         where, first = f"{scope.path}/while".strip("/"), start[counter] or 0.0
         carry, stacked = list(inputs), self.stacks(body, counter)
         rows: dict[int, list[tuple[int | None, Any]]] = {place: [] for place in stacked}

@@ -25,7 +25,7 @@ import numpy as np
 from learned_mapping.errors import InputError, expect_type, expect_whole, is_traced, real
 from learned_mapping.hardware.chip_memory import memory_arrays, memory_of
 from learned_mapping.programs.graph import MAX_CHIPS, ComputationGraph
-from learned_mapping.programs.json_io import Node, expect_schema, read_json
+from learned_mapping.programs.json_io import Node, expect_schema
 
 MIB = 2**20
 MAX_NUMBER = 1e30  # Of any field of a package.
@@ -123,11 +123,6 @@ def _each_of(node: Node, chips: int, above_0: bool) -> Each:
         if above_0 and number == 0:
             entry.fail("must be above 0, got 0")
     return tuple(numbers) if many else numbers[0]
-
-
-def read_package(path: str) -> ChipPackage:
-    """The package of a file of schema ``learned-mapping/package/1``; raises `InputError`."""
-    return package_of(read_json(path, "package"))
 
 
 def _usable_each(value: Any, name: str, chips: int) -> Each:

@@ -40,6 +40,7 @@ FREE = "infinite"
 MAX_BYTES, MAX_FAULTS = 2**18, 10
 MAX_PAIRED = 64  # Devices whose links have a number each.
 MOST_S = 1e6  # Of a latency or an overhead.
+MOST_BYTES = 2**50  # Of a fast memory.
 PRESETS = Path(__file__).with_name("machines")
 
 
@@ -220,6 +221,10 @@ def _positive(node: Node) -> float:
     return value
 
 
+def _bytes(node: Node, most: float = MAX_NUMBER) -> float:
+    return node.number(1, most)
+
+
 def _speed(node: Node) -> float:
     """A bandwidth in bytes/s, or ``infinite``."""
     if node.value == FREE:
@@ -267,6 +272,7 @@ def _devices(faults: _Faults, node: Node) -> list[Any]:
     for element in node.elements(MAX_CHIPS):
         readers: dict[str, Callable[[Node], Any]] = {
             **dict.fromkeys((*RATES, "weight_bytes_per_s"), _positive),
+            "memory_bytes": _bytes,
             "count": lambda node: node.integer(1, MAX_CHIPS),
             "op_overhead_s": _seconds,
             "fast_memory": partial(_fast_memory, faults),
@@ -282,7 +288,9 @@ def _devices(faults: _Faults, node: Node) -> list[Any]:
 
 
 def _fast_memory(faults: _Faults, node: Node) -> FastMemory | None:
-    row = faults.members(node, dict.fromkeys(FAST, _positive), FAST)
+    row = faults.members(
+        node, dict.fromkeys(FAST, _positive) | {"bytes": partial(_bytes, most=MOST_BYTES)}, FAST
+    )
     return None if faults else FastMemory(**row)
 
 

@@ -31,7 +31,7 @@ from learned_mapping.problem import (
 )
 from learned_mapping.problem import PAPER as PAPERS_LEARNER
 from learned_mapping.programs.graph import ComputationGraph
-from learned_mapping.regal.agent.features import features
+from learned_mapping.regal.agent.features import Features, features
 from learned_mapping.regal.agent.forward import check_objective, find_network
 from learned_mapping.regal.agent.learner import Learner, Variant, read_learner, variant_from
 from learned_mapping.regal.agent.policy import REINFORCED, policy_path, reinforced_law, training_of
@@ -263,14 +263,22 @@ def then_climb(
     return best
 
 
-def _chosen_law(name: str, instance: Instance, rng: object = None, **instead: Any) -> MutantLaw:
+def _chosen_law(
+    name: str,
+    instance: Instance,
+    rng: object = None,
+    seen: Features | None = None,
+    **instead: Any,
+) -> MutantLaw:
     """The law of this name, which no network makes, that training graphs chose for the objective;
-    or with a parameter `instead`, such as another ``vector``."""
+    or with a parameter `instead`, such as another ``vector``. `seen`: its `features`, where they
+    are known."""
     entry = chosen()[name][instance.objective]["chosen"] | instead
     if name == "constant-law":
         law = constant_law(instance, entry["affinity"], entry["priority"])
     elif name == "spectral-law":
-        law = spectral_law(instance, features(instance), entry["vector"], entry["strength"])
+        seen = features(instance) if seen is None else seen
+        law = spectral_law(instance, seen, entry["vector"], entry["strength"])
     else:
         law = priority_law(instance, entry["rule"], entry["strength"])
     if "transfers" not in entry:
@@ -292,7 +300,8 @@ def with_vector(choose: Callable[[Instance, np.ndarray], int]) -> Run:
     """
 
     def search(instance: Instance, rng: np.random.Generator, budget: Budget) -> np.ndarray:
-        laws = [best_spectral_law(instance, vector=vector) for vector in VECTORS]
+        seen = features(instance)
+        laws = [best_spectral_law(instance, seen=seen, vector=vector) for vector in VECTORS]
         scores, start = race(instance, rng, budget, laws)
         if budget.spent():
             return start

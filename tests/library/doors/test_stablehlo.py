@@ -477,3 +477,15 @@ def test_damaged_files_are_refused_or_read(tmp_path):
     for path in (line.split()[1] for line in lines if line.startswith("-14 ")):
         with pytest.raises(InputError, match="is not parsed after 18 s"):
             read_model(path)
+
+
+def test_a_loop_that_may_end_earlier_is_said_to(here, tmp_path):
+    """As by our own trace: catches rounds charged in silence by this door alone."""
+
+    def early(x):
+        test = lambda s: (s[0] < 7) & (s[1].sum() > 0.1)  # noqa: E731
+        return jax.lax.while_loop(test, lambda s: (s[0] + 1, jnp.sin(s[1])), (0, x))[1]
+
+    path = tmp_path / "early.mlir"
+    path.write_text(jax.jit(early).lower(array(4)).as_text())
+    assert read_model(str(path)).metadata["rounds_at_most"] == 7

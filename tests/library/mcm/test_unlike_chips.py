@@ -16,7 +16,7 @@ from learned_mapping.hardware.chip_package import (
     ChipModel,
     ChipPackage,
     graph_work,
-    read_package,
+    package_of,
 )
 from learned_mapping.hardware.in_jax import chip_latencies
 from learned_mapping.mcm.bounds.optimum import bisection, ideals_of, lower_bound, optimum
@@ -29,6 +29,7 @@ from learned_mapping.mcm.rules.cp_sat import fastest_partition
 from learned_mapping.mcm.searches.greedy import careful_greedy
 from learned_mapping.mcm.silicon import PROBLEM as SILICON
 from learned_mapping.mcm.validate import validate
+from learned_mapping.programs.json_io import read_json
 from learned_mapping.programs.synthetic import GRAPH_FAMILIES, random_graph
 from second_checkers import partition_costs
 
@@ -217,7 +218,7 @@ def test_bad_rows_are_one_line(tmp_path, field, value, fault):
     path = tmp_path / "package.json"
     path.write_text(json.dumps({"schema": "learned-mapping/package/1", "chips": 2, field: value}))
     with pytest.raises(InputError, match=fault):
-        read_package(str(path))
+        package_of(read_json(str(path), "package"))
     with pytest.raises(InputError, match=fault):
         ChipPackage(chips=2, **{field: tuple(value)})
 
@@ -228,5 +229,5 @@ def test_a_file_of_unlike_chips_is_read_as_written(tmp_path):
     content = {"schema": "learned-mapping/package/1", **dataclasses.asdict(package)}
     path = tmp_path / "package.json"
     path.write_text(json.dumps(content))
-    assert read_package(str(path)) == package
+    assert package_of(read_json(str(path), "package")) == package
     assert lm.mcm.ChipPackage is ChipPackage

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from learned_mapping_builders import mcm_members, workload_models
@@ -120,6 +122,40 @@ def test_shared_weights_stay_once():
     fused = assert_three_papers_agree(graph)
     assert fused.op_names == ("x", "embed", "left", "right")
     assert fused.op_weight_bytes.tolist() == [0, 4000, 0, 0]
+
+
+def touched(graph):
+    """Bytes that the ops of a graph read and write, without inputs."""
+    of = graph.tensor_bytes
+    rows = [(*graph.op_inputs[op], *graph.op_outputs[op]) for op in range(graph.num_ops)]
+    whole = sum(int(of[list(row)].sum()) for row in rows if row)
+    inputs = [op for op, kind in enumerate(graph.op_kinds) if kind == "input"]
+    untouched = 0 if graph.op_untouched_bytes is None else int(graph.op_untouched_bytes.sum())
+    made = sum(int(of[list(graph.op_outputs[op])].sum()) for op in inputs)
+    return whole + int(graph.op_weight_bytes.sum()) - untouched - made
+
+
+def test_parts_of_a_tensor_are_each_read():
+    """Catches sixteen slices that are charged as one: the whole is read, and a sum is written."""
+    x = jax.ShapeDtypeStruct((16, 256, 256), "float32")
+    fused = fused_graph(trace(lambda x: sum(x[i] for i in range(16)), x))
+    assert fused.num_ops == 2 and touched(fused) == 17 * 256 * 256 * 4
+    twice = fused_graph(trace(lambda x: jnp.sin(x) * jnp.cos(x), x))
+    assert touched(twice) == 2 * x.size * 4  # read once, however often
+
+
+def test_an_update_in_place_touches_what_it_changes():
+    """Catches a row that costs its whole table once its graph is fused."""
+
+    def written(x):
+        x = jnp.sin(x)
+        for i in range(20):
+            x = jax.lax.dynamic_update_slice(x, jnp.ones((1, 256)) * i, (3 * i, 0))
+        return x
+
+    x = jax.ShapeDtypeStruct((256, 256), "float32")
+    graph = trace(written, x)
+    assert touched(fused_graph(graph)) <= touched(graph) < 3 * x.size * 4
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,18 @@ def test_a_while_loop_that_counts_has_its_rounds(test, change, rounds):
         )
 
 
+def test_a_loop_that_may_end_earlier_is_said_to():
+    """Catches a thousand rounds charged for ten in silence, and a counted loop that is doubted."""
+
+    def loop(test):
+        return lambda x: lax.while_loop(test, lambda s: (s[0] + 1, jnp.sin(s[1])), (0, x))[1]
+
+    counted = trace(loop(lambda s: s[0] < 7), array(4))
+    assert "rounds_at_most" not in counted.metadata
+    early = loop(lambda s: (s[0] < 7) & (s[1].sum() > 0.1))
+    assert trace(early, array(4)).metadata["rounds_at_most"] == 7
+
+
 def written(x, y):
     total = jax.new_ref(jnp.zeros((8, 8)))
     total[...] = x @ y

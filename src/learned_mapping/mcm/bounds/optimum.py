@@ -231,8 +231,10 @@ def _least_share(
     one = np.zeros(model.graph.num_ops, np.int32)
     high = min(model.excess(one), model.excess(careful_greedy(model)))
     low = least_share(model.graph, layers.limit) * (1 - TOLERANCE)
-    largest = float(layers.limit.max())
-    while (high - low) * largest >= 1.0 and high - low > TOLERANCE * high:  # bytes are whole
+    # Bytes are whole: where all chips have as many, no share lies between two of theirs.
+    alike = np.ptp(layers.limit) == 0
+    least = 1.0 / float(layers.limit.max()) if alike else 0.0
+    while high - low >= least and high - low > TOLERANCE * high:
         share = (low + high) / 2
         chain = layers.chain(np.inf, stop, share)
         if chain == STOPPED:

@@ -60,10 +60,14 @@ class Rules:
         )
         n, edges = graph.num_ops, graph.op_edges.tolist()
         new = self.model.new_bool_var
-        self.at_least: list[list[Any]] = [
-            [1, *(new("") for _ in range(1, chips)), 0] for _ in range(n)
-        ]
-        self.on = [[new("") for _ in range(chips)] for _ in range(n)]
+        self.at_least: list[list[Any]] = []
+        for _ in range(n):
+            self.hurry()
+            self.at_least.append([1, *(new("") for _ in range(1, chips)), 0])
+        self.on: list[list[Any]] = []
+        for _ in range(n):
+            self.hurry()
+            self.on.append([new("") for _ in range(chips)])
         for u in range(n):
             self.hurry()
             for c in range(chips):

@@ -251,7 +251,8 @@ def pushes(
     """
     gains, sizes = np.empty((len(ops), 2)), np.empty((len(ops), 2), np.int64)
     y, seconds = np.asarray(partition, np.int64), np.asarray(latencies, np.float64)
-    _pushes(arrays, y, seconds, POWER, np.asarray(ops, np.int64), most, gains, sizes)
+    ops = np.ascontiguousarray(ops, np.int64)
+    _pushes(arrays, y, seconds, POWER, ops, most, gains, sizes)
     return gains, sizes
 
 

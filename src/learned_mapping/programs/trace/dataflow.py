@@ -183,6 +183,7 @@ class _Builder:
         self.texts: dict[int, Any] = {}  # value -> the number in the program's text that it is
         self.counters: set[int] = set()  # of loops, a device's own number, and what is made of them
         self.arrays: dict[int, Atom | None] = {}  # an array that is closed over -> its value
+        self.most_rounds = 0  # of a loop that may end earlier
         self.shards = 1  # of the maps that are being walked
         self.in_jit = False
 
@@ -200,6 +201,7 @@ class _Builder:
         return Dataflow(
             self.name, self.values, kept[::-1], arguments, argument_leaves, self.constants, outputs,
             donations=tuple(self.donations), unknown=dict(sorted(unknown.items())),
+            rounds=self.most_rounds,
         )  # fmt: skip
 
     def distinct(self, name: str) -> str:
@@ -482,6 +484,8 @@ class _Builder:
                 "a loop whose trip count depends on data cannot be laid out as a graph: use"
                 " jax.lax.scan, or jax.lax.fori_loop with Python integers as bounds",
             )
+        if any(e.primitive.name == "and" for e in params["cond_jaxpr"].jaxpr.eqns):
+            self.most_rounds = max(self.most_rounds, count)
         counter = equation.outvars[place].aval
         for step in self.rounds(where, count):
             carry[place] = self.counter(counter)

@@ -57,10 +57,14 @@ def fused_graph(graph: ComputationGraph) -> ComputationGraph:
             add(name.removesuffix("/weights"), "input", 0.0, size, 0, [value])
     edges: list[tuple[int, int]] = []
     for instruction in instructions:
-        reads, writes = instruction.reads, instruction.writes
+        reads, writes = dict(instruction.reads), instruction.writes
+        kept = 0  # bytes of what is written that an update in place leaves
+        if instruction.in_place is not None and instruction.in_place[0] in reads:
+            target, changed = instruction.in_place
+            kept, reads[target] = reads[target] - changed, changed
         scalars = [value for value in (*reads, *writes) if is_scalar(flow.values[value])]
         partly = {v: size for v, size in reads.items() if v not in scalars}
-        untouched = sum(flow.values[v].bytes - size for v, size in partly.items())
+        untouched = kept + sum(flow.values[v].bytes - size for v, size in partly.items())
         untouched += sum(flow.values[value].bytes for value in scalars)
         kind = "input" if len(scalars) == len(reads) + len(writes) else instruction.kind
         weights = sum(flow.values[value].bytes for value in reads if value in held)

@@ -3,10 +3,9 @@
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from learned_mapping.programs.trace.dataflow import largest
 from learned_mapping.programs.trace.operations import Dataflow, Operation
 from learned_mapping.programs.trace.primitive_costs import ELEMENT_WISE, IN_PLACE_UPDATES
 
@@ -66,7 +65,7 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
     for operation in operations:
         read = zip(operation.inputs, operation.read_bytes)
         stored = [recomputed.get(value, {value: size}) for value, size in read]
-        reads.append(largest(pair for sizes in stored for pair in sizes.items()))
+        reads.append(_added(flow, (pair for sizes in stored for pair in sizes.items())))
     members: dict[int, list[int]] = {}
     consumed_by: dict[int, set[int]] = {}
     for i, group in sorted(_groups(flow, operations, reads, results, recomputed).items()):
@@ -76,7 +75,9 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
     instructions = []
     for group, ops in members.items():
         inside = {v for i in ops for v in operations[i].outputs}
-        external = largest(pair for i in ops for pair in reads[i].items() if pair[0] not in inside)
+        external = _added(
+            flow, (pair for i in ops for pair in reads[i].items() if pair[0] not in inside)
+        )
         root = operations[group]
         writes = [v for v in root.outputs if v in results or consumed_by.get(v, set()) - {group}]
         anchor = next((i for i in ops if _is_heavy(operations[i])), group)
@@ -93,6 +94,15 @@ def fuse(flow: Dataflow) -> tuple[list[Instruction], Callable[[int], int]]:
             )
         )
     return instructions, same_as
+
+
+def _added(flow: Dataflow, pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Value -> the sum of its bytes, of (value, bytes) pairs, at most the whole value: parts read
+    one by one are each read, a whole read twice is read once."""
+    total: dict[int, int] = {}
+    for value, amount in pairs:
+        total[value] = min(total.get(value, 0) + amount, flow.values[value].bytes)
+    return total
 
 
 def _is_heavy(operation: Operation) -> bool:

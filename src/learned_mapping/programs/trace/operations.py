@@ -48,12 +48,14 @@ class Dataflow:
     """The arguments that each outermost nested `jit` donates, and its results."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """Primitives of unknown cost, and how many operations are of each."""
+    rounds: int = 0  # The most rounds of a loop that may end earlier, all of which are laid out.
 
     @property
     def facts(self) -> dict[str, Any]:
         """The facts that metadata of a graph or a program say beyond sizes: the primitives of
-        unknown cost, if any."""
-        return {"unknown_ops": dict(self.unknown)} if self.unknown else {}
+        unknown cost and the rounds of loops that may end earlier, if any."""
+        facts: dict[str, Any] = {"unknown_ops": dict(self.unknown)} if self.unknown else {}
+        return facts | ({"rounds_at_most": self.rounds} if self.rounds else {})
 
     def arguments_at(self, positions: int | Sequence[int], field: str) -> list[int]:
         """The leaves of the arguments at one position or several; raises `InputError` where there

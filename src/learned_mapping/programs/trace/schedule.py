@@ -44,6 +44,7 @@ from learned_mapping.programs.program import (
 from learned_mapping.programs.trace.dataflow import DEFAULT_UNROLL_LIMIT, flatten
 from learned_mapping.programs.trace.fusion import fuse, order_instructions
 from learned_mapping.programs.trace.operations import Dataflow, Operation, Value
+from learned_mapping.programs.trace.primitive_costs import IN_PLACE_UPDATES
 
 ALLOCATION_BYTES = 512  # Granularity of buffer sizes.
 RATES = ("cmem_bytes", "copy_bytes_per_s", "hbm_bytes_per_s", "cmem_bytes_per_s", "peak_flop_per_s")
@@ -86,8 +87,9 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
     """The scheduled program of a graph: as `schedule`, each op's weights becoming one parameter
     tensor.
 
-    A graph does not say which of its inputs may be overwritten, so there are no alias groups; nor
-    does it say what is a scalar, so a tensor of at most 8 bytes counts as one. Where it has running
+    A graph does not say which of its inputs may be overwritten, so alias groups are of updates of
+    what it makes itself; nor does it say what is a scalar, so a tensor of at most 8 bytes counts as
+    one. Where it has running
     times, they stand for the time of the arithmetic.
 
     Raises:
@@ -119,10 +121,16 @@ def dataflow_of_graph(graph: ComputationGraph, flop: np.ndarray) -> Dataflow:
             arguments.append(len(values))
             inputs[op].append(len(values))
             values.append(Value(f"{graph.op_names[op]}/weights", (weight,), "uint8", weight))
-        read = [values[v].bytes for v in inputs[op]]
+        read, changed = [values[v].bytes for v in inputs[op]], 0
         if graph.op_untouched_bytes is not None and read:
-            largest = int(np.argmax(read))
-            read[largest] = max(read[largest] - int(graph.op_untouched_bytes[op]), 0)
+            largest, untouched = int(np.argmax(read)), int(graph.op_untouched_bytes[op])
+            written = [values[v].bytes for v in outputs[op]]
+            if graph.op_kinds[op] in IN_PLACE_UPDATES and untouched > read[largest] == sum(written):
+                changed = read[largest] - untouched // 2
+                inputs[op].insert(0, inputs[op].pop(largest))
+                read.insert(0, read.pop(largest))
+            else:
+                read[largest] = max(read[largest] - untouched, 0)
         elif graph.op_kinds[op] in ("gather", "slice", "dynamic_slice") and read:
             read[0] = min(read[0], sum(values[v].bytes for v in outputs[op]))
         operations.append(
@@ -133,6 +141,8 @@ def dataflow_of_graph(graph: ComputationGraph, flop: np.ndarray) -> Dataflow:
                 tuple(inputs[op]),
                 tuple(read),
                 outputs[op],
+                in_place=changed > 0,
+                update_bytes=changed,
             )
         )
     return Dataflow(

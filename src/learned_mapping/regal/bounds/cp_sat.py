@@ -96,6 +96,8 @@ def cp_sat(
     end = time.perf_counter()
     for phase in _phases(instance):
         end += phase.share * whole
+        if time.perf_counter() >= end:
+            continue
         # Built anew for each phase: what is known to be possible narrows every domain.
         kind = (
             RuntimeModel
