@@ -73,9 +73,8 @@ CONTRASTED = (
     "edit-search",
     "edit-search-repeats",
 )
-TWICE, TWICE_IF_SHORT = ("muzero",), ("evolution-logits",)
-"""Methods that the paper compares: twice the seeds, of evolution on short programs alone, where it
-varies most."""
+TIMES = {"muzero": 2} | dict.fromkeys(PAPER_EVOLUTION, 3)
+"""A method that the paper compares -> the seeds it has for each of another."""
 EARLY = 0.2
 """The share of a training that counts as early."""
 LARGE = 3000
@@ -102,8 +101,7 @@ def plan_table2(seeds: int) -> Runs:
     for instance in WORKLOADS:
         windows = runs.num_buffers(instance) >= agent_config.LONG
         for method in (*METHODS, *IN_WINDOWS) if windows else METHODS:
-            twice = method in TWICE or (method in TWICE_IF_SHORT and not windows)
-            yield from runs.plan_by_clock(method, instance, seeds * (1 + twice))
+            yield from runs.plan_by_clock(method, instance, seeds * TIMES.get(method, 1))
 
 
 def assemble_table2(records: Records) -> Rows:
