@@ -315,14 +315,14 @@ def test_a_partition_comes_in_as_many_copies_as_alike_devices_take(capsys, folde
 
 def test_weights_that_several_ops_use_prove_nothing(capsys, folder):
     """Catches a model that is proved not to fit since a weight counts for each of its uses."""
-    graph = chain(3, 6 * MB, distinct_weight_bytes=6 * MB)
+    graph = chain(3, 6 * MB, parameter_bytes=6 * MB)
     code, out, content = asked(capsys, folder, graph, machine(1, 10 * MB))
     for name in ("one_device", "throughput", "latency"):
         assert content[name]["verdict"] == answers.NOTHING and "not proved" in content[name]["text"]
         assert content[name]["least_memory_bytes"] is None
     assert code == 1 and "proved whatever" not in out
     assert (
-        "18 MB of weights are 6 MB that several ops use"
+        "18 MB of weights, of 6 MB of parameters"
         in run(capsys, "map", "g.json", "--machine", "m.json", "--seconds", "1")[1]
     )
 

@@ -139,7 +139,7 @@ class Case:
         if row.verdict != DOES_NOT or not shared_weights(self.whole):
             return row
         text = row.text.partition(";")[0].partition(" (proved")[0]
-        text += "; not proved, since a weight counts once for each op that uses it"
+        text += "; not proved, since what several ops use counts for each use"
         return dataclasses.replace(row, verdict=NOTHING, text=text, least_memory_bytes=None)
 
     def not_asked(self, name: str) -> str:

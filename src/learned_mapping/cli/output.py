@@ -51,17 +51,19 @@ def rounds_at_most(metadata: Mapping[str, Any]) -> str:
 
 
 def shared_weights(graph: Any) -> str:
-    """A line on weights that count more than once, since several ops use them; empty for none."""
-    distinct = graph.metadata.get("distinct_weight_bytes")
+    """A line on weights that are well above the parameters of the model: what several ops use
+    counts for each of them, as constants do; empty for none."""
+    distinct = graph.metadata.get("parameter_bytes")
     counted = int(graph.op_weight_bytes.sum()) if hasattr(graph, "op_weight_bytes") else 0
-    if not is_whole(distinct) or not 0 < distinct < counted:
+    if not is_whole(distinct) or not 0 < (1 + ABOVE) * distinct < counted:
         return ""
     return (
-        f"{counted / 1e6:.3g} MB of weights are {distinct / 1e6:.3g} MB that several ops use:"
-        " memory counts them once for each"
+        f"{counted / 1e6:.3g} MB of weights, of {distinct / 1e6:.3g} MB of parameters: what several"
+        " ops use, and constants, count in memory for each use"
     )
 
 
+ABOVE = 0.01  # Less than this share more is what small constants take.
 GUESSED = ("arguments", "bytes")
 UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 1000), ("bytes", 1))
 

@@ -128,9 +128,6 @@ def graph_of_dataflow(flow: Dataflow, parameters: Sequence[int]) -> ComputationG
             "generator": "trace",
             "jax": jax.__version__,
             "parameter_bytes": sum(flow.values[v].bytes for v in distinct),
-            "distinct_weight_bytes": sum(
-                flow.values[v].bytes for v in used.intersection([*parameters, *flow.constants])
-            ),
             "parameters": sum(int(np.prod(flow.values[v].shape, dtype=np.int64)) for v in distinct),
             **flow.facts,
         },
