@@ -305,7 +305,7 @@ def test_a_partition_comes_in_as_many_copies_as_alike_devices_take(capsys, folde
     and as many on the other two. Catches half of a machine that idles at what is called best."""
     code, out, content = asked(capsys, folder, chain(2, 600_000), machine(4, MB))
     row = content["throughput"]
-    assert code == 0 and "by 2 copies of a partition on 2 of 4" in out
+    assert code == 0 and "by 2 copies of a partition over 2 devices" in out
     assert row["value"] == pytest.approx(2000, rel=1e-2) and row["proved"] == "none"
     assert row["value"] <= row["bound"] == pytest.approx(2000, rel=1e-2)
     assert [held > 0 for held in row["peak_bytes"]] == [True] * 4

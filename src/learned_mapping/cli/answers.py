@@ -6,6 +6,7 @@ what the fast memory of a device saves (fast-memory).
 
 import dataclasses
 import html
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -194,31 +195,23 @@ class Case:
         package = package_of(self.machine)
         if package.chips > 2 and self.machine.links.topology != "row":
             self.notes.append("a partition sends from each device to the next alone")
-        count = sum(self.room)
+        count, ways = sum(self.room), self._ways(package.chips)
+        share /= len(ways)
         paper, task, found = self.solved("throughput", share, package=package, memory=True)
         alone = task.model.chip_seconds.sum(axis=1).tolist()  # weights at their own rate
         if min(alone) <= 0.0 and (count or found.result):
             return Row("throughput", FITS, "a run takes no time by this model", unit="runs/s")
         copies = sum(1 / s for s, fits in zip(alone, self.room) if fits and s)
-        kept = self.kept(paper, found, self.graph)
         memory = tuple(float(b) for b in package.each("sram_bytes"))
-        rate = 0.0 if found.result is None else found.result.metrics["throughput"]
+        found, times = self._in_copies(task, found, ways[1:], share)
+        kept = self.kept(paper, found, self.graph)
+        rate = 0.0 if found.result is None else times * found.result.metrics["throughput"]
         if not max(rate, copies):
             return _refused("throughput", "runs/s", found, memory)
         limit = None if not found.bound else 1.0 / found.bound
         parts = 0 if found.result is None else found.result.solution.chips_used
-        # Whether several partitions, each over some of the devices, are not ruled out.
-        several = (
-            len(set(self.machine.devices)) == 1
-            and self.machine.links.topology != "pairs"
-            and package.chips >= 4
-            and int(self.graph.op_weight_bytes.sum()) <= package.chips // 2 * memory[0]
-        )
-        times = package.chips // parts if several and parts else 1
-        rate *= times
         if copies >= rate * (1 - 1e-9):
             best = limit is not None and copies >= limit * (1 - 1e-9)
-            best = best and (all(self.room) or not several)
             where = f"each of {count}" if len(memory) > 1 else "the one device"
             text = f"{_rate(copies)} by a whole copy on {where}"
             text += "; no partition is faster" * best
@@ -233,23 +226,61 @@ class Case:
         chips = found.result.solution.assignment
         peaks = tuple(chip_memory(self.graph, chips, package.chips).tolist())
         fullest = max(range(len(peaks)), key=lambda c: peaks[c] / memory[c])
-        where = f"on {parts} of {package.chips}"
-        if times > 1:
-            where = f"by {times} copies of a partition {where}"
-            held = [peak for peak in peaks if peak] * times
-            peaks = (*held, *[0] * (package.chips - len(held)))
-        text = (
-            f"{_rate(rate)} {where}, fullest"
-            f" {size(peaks[fullest])} of {size(memory[fullest])}; {self._apart(task, found)}"
-        )
-        proved = found.proved
-        if several:
-            text += " for one partition; others in copies were not looked for"
-            limit, proved = max(limit or 0.0, sum(1 / s for s in alone)), NONE
+        full = f"fullest {size(peaks[fullest])} of {size(memory[fullest])}"
+        text, proved = f"{_rate(rate)} on {parts} of {package.chips}, {full}", found.proved
+        if len(ways) == 1:
+            text += f"; {self._apart(task, found)}"
+        else:
+            limit, proved = sum(1 / s for s in alone), NONE
+            if times > 1:
+                text = (
+                    f"{_rate(rate)} by {times} copies of a partition over {parts} devices, {full}"
+                )
+                held = [peak for peak in peaks if peak] * times
+                peaks = (*held, *[0] * (package.chips - len(held)))
+            text += f"; no partitions, however many, give more than {_rate(limit)}"
         return Row(
             "throughput", FITS, text, rate, "runs/s", found.result.by, limit, proved, peaks,
             memory, out=kept, picture=self.drawn(paper, self.graph, found.result.solution, task),
         )  # fmt: skip
+
+    def _ways(self, devices: int) -> list[int]:
+        """In how many copies a partition may come, each over as many devices: more than one where
+        these are alike, none has room for the model, and fewer of them may."""
+        weights, memory = (
+            int(self.graph.op_weight_bytes.sum()),
+            self.machine.devices[0].memory_bytes,
+        )
+        ways = [1]
+        if len(set(self.machine.devices)) == 1 and self.machine.links.topology != "pairs":
+            while not any(self.room) and devices // (2 * ways[-1]) >= 2:
+                if weights > devices // (2 * ways[-1]) * memory:
+                    break
+                ways.append(2 * ways[-1])
+        return ways
+
+    def _in_copies(
+        self, task: Any, found: Answer, ways: list[int], share: float
+    ) -> tuple[Answer, int]:
+        """The best of a partition over all devices and those over a part of them, and how often
+        that one has room."""
+        best, times = found, 1
+        for count in ways:
+            devices = self.machine.devices[: len(self.machine.devices) // count]
+            package = package_of(dataclasses.replace(self.machine, devices=devices))
+            with suppress(DoesNotFitError):
+                best_of = self.solved("throughput", share, package=package, memory=True)[2]
+                result = best_of.result
+                rate = 0.0 if best.result is None else times * best.result.metrics["throughput"]
+                if result is not None and count * result.metrics["throughput"] > rate:
+                    whole = task.partition(result.solution.assignment)
+                    best = dataclasses.replace(
+                        best_of, result=dataclasses.replace(result, solution=whole)
+                    )
+                    times = count
+        if best.result is not None and ways:
+            times = max(times, len(self.machine.devices) // best.result.solution.chips_used)
+        return best, times
 
     def latency(self, share: float) -> Row:
         """A schedule of one run over the devices."""
