@@ -100,7 +100,7 @@ def test_the_making_of_the_models_is_within_the_seconds(monkeypatch):
             clock.now += 1.5
             super().__init__(*given)
 
-    def run(solver, model):
+    def run(solver, model, stop=None):
         limits.append(solver.parameters.max_time_in_seconds)
         clock.now += limits[-1]
         return cp_sat.cp_model.UNKNOWN

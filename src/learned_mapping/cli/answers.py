@@ -6,6 +6,7 @@ what the fast memory of a device saves (fast-memory).
 
 import dataclasses
 import html
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -418,7 +419,7 @@ def map_model(options: Any) -> int:
     """Answers the problems that are asked about a model on a machine; exit 1 where nothing fits."""
     page = None if options.html is None else check_out(options.html, (".html",), [options.model])
     if options.out is not None:
-        if Path(options.out).is_file():
+        if os.path.isfile(options.out):  # False of a name that is none
             raise InputError(options.out, "", "is a file, expected a folder")
         check_writable(options.out)
     clock = Budget(seconds=options.seconds or SECONDS)
