@@ -89,8 +89,7 @@ def schedule_graph(graph: ComputationGraph, machine: Any) -> Program:
 
     A graph does not say which of its inputs may be overwritten, so alias groups are of updates of
     what it makes itself; nor does it say what is a scalar, so a tensor of at most 8 bytes counts as
-    one. Where it has running
-    times, they stand for the time of the arithmetic.
+    one. Where it has running times, they stand for the time of the arithmetic.
 
     Raises:
       InputError: no buffer is left.
